@@ -1,0 +1,14 @@
+//! The edge: every network boundary, and the only importer of tokio.
+
+pub mod admin;
+pub mod bell;
+pub mod chat;
+pub mod connection;
+pub mod downlink;
+pub mod listener;
+pub mod llm;
+pub mod llm_child;
+#[cfg(feature = "builtin-llm")]
+pub mod llm_server;
+pub mod talk;
+pub mod uplink;

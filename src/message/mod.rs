@@ -1,0 +1,18 @@
+//! What travels in the rings: identifiers and fixed-size items.
+//!
+//! Every item is stamped when it is made ([`Stamp`]); whatever is derived from it inherits the stamp. Items of the
+//! audio path are `Copy`, so nothing in a ring can free memory on a real-time thread.
+
+mod ids;
+mod item;
+mod moment;
+mod prompt;
+
+pub use ids::{CommitId, Epoch, Generation, ResponseKey, Stamp, UnitId, UtteranceId};
+pub use moment::Moment;
+pub use prompt::{ChatMessage, ChatRequest, Role, TextPrompt};
+pub use item::{
+    AudioFrame, AudioIn, ClauseItem, FailureCode, FinishReason, FRAME_SAMPLES, SPEECH_FRAME_SAMPLES, SpeechFrame,
+    SpeechItem, SpeechOut, Stamped, SttEvent, TEXT_CHUNK_BYTES, TextChunk, TokenUsage, TtsSettings, VadEvent, VadMode,
+    VadSettings, text_chunks,
+};
