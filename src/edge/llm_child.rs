@@ -271,6 +271,8 @@ fn command(settings: &LlmChildSettings) -> Command {
         command.arg("--context").arg(context.to_string());
     }
     command
+        // Its error message is to be among the last lines, not a backtrace of where the message was made.
+        .env("RUST_LIB_BACKTRACE", "0")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
