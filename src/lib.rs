@@ -2,17 +2,17 @@
 
 pub mod server;
 
-pub mod edge;
-pub mod protocol;
-pub mod session;
-pub mod text;
 pub mod audio;
+pub mod edge;
 pub mod limits;
 pub mod message;
-pub mod unit;
-pub mod stage;
 pub mod model;
+pub mod protocol;
 pub mod rt;
+pub mod session;
+pub mod stage;
+pub mod text;
+pub mod unit;
 
 pub mod clock;
 pub mod profile;
