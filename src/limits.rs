@@ -25,8 +25,9 @@ pub const UTTERANCE_SAMPLES_MAX: usize = UTTERANCE_SECONDS_MAX * 16_000;
 /// Largest audio of one append, bytes decoded. Source: OpenAI Realtime reference, `input_audio_buffer.append`.
 pub const APPEND_BYTES_MAX: usize = 15 * 1_024 * 1_024;
 
-/// Largest WebSocket message: the largest append in base64, and room for the rest of the event.
-pub const MESSAGE_BYTES_MAX: usize = APPEND_BYTES_MAX.div_ceil(3) * 4 + 64 * 1_024;
+/// Largest WebSocket message. The largest append is 20 MiB of base64; up to this size a larger one gets an error event
+/// and the session goes on, beyond it the socket is closed with 1009.
+pub const MESSAGE_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 
 /// Longest audio kept before an onset.
 pub const PREFIX_MS_MAX: u32 = 2_000;
