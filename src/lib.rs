@@ -1,6 +1,9 @@
-//! Antiphon: a real-time speech-to-speech server.
+//! Antiphon: a real-time speech-to-speech server. [`guide`] says how it is built.
+
+pub mod guide;
 
 pub mod server;
+pub mod stage_models;
 
 pub mod audio;
 pub mod edge;
@@ -15,6 +18,7 @@ pub mod text;
 pub mod unit;
 
 pub mod clock;
+pub mod config;
 pub mod profile;
 pub mod store;
 pub mod sync;

@@ -1,18 +1,17 @@
 //! The dispatcher: one task that sleeps on the edge's doorbell, wakes the task that a ring is for, and drains the units
 //! whose client has gone.
 
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::io::PipeReader;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Notify;
 
 use crate::clock;
 use crate::limits::DRAIN_MS_MAX;
 use crate::message::{Epoch, Moment, SpeechOut, SttEvent, UnitId};
-use crate::unit::{Cause, EdgeBell, EdgeSignal, SlotState, UnitSlab};
+use crate::unit::{Cause, EdgeSignal, SlotState, UnitSlab};
 
 /// Where the tasks of each unit wait.
 #[derive(Debug)]
@@ -42,14 +41,6 @@ impl Wakers {
     }
 }
 
-struct BellFd(&'static EdgeBell);
-
-impl AsRawFd for BellFd {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_fd().as_raw_fd()
-    }
-}
-
 /// What a draining unit still owes.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
@@ -65,9 +56,10 @@ struct Drain {
 ///
 /// # Errors
 /// When the doorbell's descriptor can not be watched.
-pub async fn dispatch(slab: &'static UnitSlab, wakers: Arc<Wakers>) -> std::io::Result<()> {
+pub async fn dispatch(slab: &'static UnitSlab, wakers: Arc<Wakers>, pipe: PipeReader) -> std::io::Result<()> {
     let bell = slab.bells.edge;
-    let fd = AsyncFd::with_interest(BellFd(bell), Interest::READABLE)?;
+    let pipe = Receiver::from_owned_fd(pipe.into())?;
+    let mut rings = [0; 64];
     let mut drains: Vec<Option<Drain>> = vec![None; slab.len()];
     loop {
         bell.take_all(|signal, unit| match signal {
@@ -93,10 +85,12 @@ pub async fn dispatch(slab: &'static UnitSlab, wakers: Arc<Wakers>) -> std::io::
             }
         };
         tokio::select! {
-            ready = fd.readable() => ready?.clear_ready(),
+            ready = pipe.readable() => ready?,
             () = timer => quarantine_late(slab, &drains),
         }
         bell.woken();
+        // Would-block is the usual answer after the timer. What is left over wakes the loop once more, no harm.
+        let _ = pipe.try_read(&mut rings);
     }
 }
 

@@ -17,7 +17,7 @@ use super::uplink::Uplink;
 use crate::audio::SampleRate;
 use crate::clock;
 use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
-use crate::message::{AudioIn, Moment, Stamped, TextPrompt, UnitId};
+use crate::message::{AudioIn, Moment, ResponseKey, Stamped, TextPrompt, UnitId};
 use crate::protocol::{Decoded, Decoder, EventIds, ProtocolError, ServerEvent, encode_audio_delta};
 use crate::session::{Command, Input, Output, Session};
 use crate::unit::UnitLease;
@@ -44,9 +44,9 @@ pub(super) async fn serve(socket: WebSocket, lease: UnitLease, shared: Arc<Share
     let now = clock::now();
     let session = Session::new(&shared.session, now);
     let unit = lease.id();
-    shared.roster.enter(unit, session.id());
+    shared.roster.enter(unit, session.id().as_str());
     let seat = Seat(unit, Arc::clone(&shared));
-    tracing::info!(%unit, session = session.id(), "session begins");
+    tracing::info!(%unit, session = %session.id(), "session begins");
     let connection = Connection {
         session,
         lease,
@@ -179,9 +179,8 @@ impl Connection {
         match self.decoder.decode(text.as_str()) {
             Ok(Decoded::Append(append)) => {
                 let stamp = self.lease.stamp();
-                let rate = self.uplink.rate;
                 match self.uplink.append(text, append, stamp, &mut self.lease.port().audio_in) {
-                    Ok(samples) => self.session.handle(Input::Appended { samples, rate }, now),
+                    Ok(()) => self.session.handle(Input::Appended, now),
                     Err(error) => self.reject(error),
                 }
             }
@@ -289,15 +288,18 @@ impl Connection {
         Ok(())
     }
 
-    fn send_audio(&mut self, response: crate::message::ResponseKey) {
-        let samples = self.downlink.samples();
-        self.session.begin_audio(response);
-        self.follow_session();
-        let samples = self.downlink.samples();
-        let Some(delta) = self.session.audio(response, samples.len(), SampleRate::HZ_24K) else { return };
-        let mut text = String::with_capacity(DELTA_BYTES);
-        encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
-        self.outbound.push_back(Message::Text(text.into()));
+    fn send_audio(&mut self, response: ResponseKey) {
+        // Twice: the first audio of a response opens its item, which is said first. Else nothing comes: it is stale.
+        for _ in 0..2 {
+            let samples = self.downlink.samples();
+            if let Some(delta) = self.session.audio(response, samples.len(), SampleRate::HZ_24K) {
+                let mut text = String::with_capacity(DELTA_BYTES);
+                encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
+                self.outbound.push_back(Message::Text(text.into()));
+                return;
+            }
+            self.follow_session();
+        }
     }
 
     /// Something was due. Break: the connection is over.

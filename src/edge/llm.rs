@@ -9,9 +9,9 @@ use super::bell::Wakers;
 use super::chat::{ChatDelta, ChatError};
 use super::model_server::ModelServer;
 use crate::message::{
-    ChatRequest, ClauseItem, FinishReason, ResponseKey, Stamp, TextChunk, TextPrompt, TokenUsage, UnitId, text_chunks,
+    ChatRequest, ClauseItem, ResponseKey, Stamp, TextChunk, TextPrompt, UnitId, text_chunks,
 };
-use crate::text::{ClauseSplitter, speakable};
+use crate::text::{ClauseSplitter, Speakable};
 use crate::unit::{LlmPort, Unit, UnitSlab};
 
 /// Runs until the runtime ends.
@@ -32,6 +32,33 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
     }
 }
 
+/// What of the answer's text is spoken, clause by clause.
+#[derive(Default)]
+struct Voice {
+    splitter: ClauseSplitter,
+    speakable: Speakable,
+}
+
+impl Voice {
+    fn push(&mut self, text: &str) -> Vec<String> {
+        let (mut clauses, speakable) = (Vec::new(), &mut self.speakable);
+        self.splitter.push(text, &mut |clause: &str| clauses.push(spoken(speakable, clause)));
+        clauses
+    }
+
+    fn finish(&mut self) -> Vec<String> {
+        let (mut clauses, speakable) = (Vec::new(), &mut self.speakable);
+        self.splitter.finish(&mut |clause: &str| clauses.push(spoken(speakable, clause)));
+        clauses
+    }
+}
+
+fn spoken(speakable: &mut Speakable, clause: &str) -> String {
+    let mut text = String::new();
+    speakable.clause(clause, &mut text);
+    text
+}
+
 /// The response was cancelled, or the session ended.
 struct Stale;
 
@@ -48,7 +75,7 @@ impl LlmTask<'_> {
         if self.unit.is_stale(stamp) {
             return Err(Stale);
         }
-        let mut splitter = request.spoken.then(ClauseSplitter::new);
+        let mut voice = request.spoken.then(Voice::default);
         let server = Arc::clone(&self.server);
         let mut stream = server.stream(request, self.id);
         loop {
@@ -69,40 +96,25 @@ impl LlmTask<'_> {
             match delta {
                 Ok(ChatDelta::Text(text)) => {
                     self.push_text(stamp, response, &text).await?;
-                    if let Some(splitter) = &mut splitter {
-                        let mut clauses = Vec::new();
-                        splitter.push(&text, &mut |clause: &str| clauses.push(speakable(clause)));
-                        self.push_clauses(stamp, response, &clauses).await?;
+                    if let Some(voice) = &mut voice {
+                        self.push_clauses(stamp, response, voice.push(&text)).await?;
                     }
                 }
                 Ok(ChatDelta::Reasoning) => {}
                 Ok(ChatDelta::Done { finish, usage }) => {
-                    return self.finish(stamp, response, splitter, finish, usage).await;
+                    if let Some(voice) = &mut voice {
+                        self.push_clauses(stamp, response, voice.finish()).await?;
+                    }
+                    return self.push(stamp, ClauseItem::End { stamp, response, finish, usage }).await;
                 }
                 Err(error) => return self.fail(stamp, response, &error).await,
             }
         }
     }
 
-    async fn finish(
-        &mut self,
-        stamp: Stamp,
-        response: ResponseKey,
-        splitter: Option<ClauseSplitter>,
-        finish: FinishReason,
-        usage: TokenUsage,
-    ) -> Result<(), Stale> {
-        if let Some(mut splitter) = splitter {
-            let mut clauses = Vec::new();
-            splitter.finish(&mut |clause: &str| clauses.push(speakable(clause)));
-            self.push_clauses(stamp, response, &clauses).await?;
-        }
-        self.push(stamp, ClauseItem::End { stamp, response, finish, usage }).await
-    }
-
     async fn fail(&mut self, stamp: Stamp, response: ResponseKey, error: &ChatError) -> Result<(), Stale> {
         tracing::warn!(unit = %self.id, %error, "language model");
-        let (detail, _) = TextChunk::split(error.detail());
+        let (detail, _) = TextChunk::split(&error.detail());
         self.push(stamp, ClauseItem::Failed { stamp, response, code: error.code(), detail }).await
     }
 
@@ -116,9 +128,9 @@ impl LlmTask<'_> {
         Ok(())
     }
 
-    async fn push_clauses(&mut self, stamp: Stamp, response: ResponseKey, clauses: &[String]) -> Result<(), Stale> {
-        for clause in clauses.iter().filter(|clause| !clause.is_empty()) {
-            for (chunk, last) in text_chunks(clause) {
+    async fn push_clauses(&mut self, stamp: Stamp, response: ResponseKey, clauses: Vec<String>) -> Result<(), Stale> {
+        for clause in clauses.into_iter().filter(|clause| !clause.is_empty()) {
+            for (chunk, last) in text_chunks(&clause) {
                 self.push(stamp, ClauseItem::Clause { stamp, response, chunk, last }).await?;
             }
         }

@@ -69,15 +69,19 @@ impl Roster {
             ServerEvent::Error(error) => {
                 *lock(&self.totals).errors_by_type.entry(error.fault().kind()).or_default() += 1;
             }
-            ServerEvent::TranscriptionCompleted { usage, .. } => lock(&self.totals).audio_ms += usage.audio_ms(),
+            ServerEvent::TranscriptionCompleted { usage, .. } => {
+                lock(&self.totals).audio_ms += u64::from(usage.audio_ms);
+            }
             ServerEvent::ResponseDone(response) => {
                 let mut totals = lock(&self.totals);
                 match response.status {
-                    ResponseStatus::Cancelled { .. } => totals.responses_cancelled += 1,
+                    ResponseStatus::Cancelled(_) => totals.responses_cancelled += 1,
                     _ => totals.responses_completed += 1,
                 }
-                totals.input_tokens += u64::from(response.usage.input);
-                totals.output_tokens += u64::from(response.usage.output);
+                if let Some(usage) = &response.usage {
+                    totals.input_tokens += u64::from(usage.input);
+                    totals.output_tokens += u64::from(usage.output);
+                }
             }
             _ => {}
         }

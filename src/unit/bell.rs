@@ -1,6 +1,6 @@
 //! Doorbells: who pushes wakes who reads, at once, and for one atomic operation when the reader is awake.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{PipeReader, PipeWriter};
 use std::sync::OnceLock;
 use std::thread::Thread;
 
@@ -186,28 +186,25 @@ pub enum EdgeSignal {
     Llm = 1,
 }
 
-/// The doorbell of the edge. Stage threads ring it without a lock: a bit, and a write to an eventfd when the edge's
+/// The doorbell of the edge. Stage threads ring it without a lock: a bit, and a byte into a pipe when the edge's
 /// dispatcher sleeps.
 #[derive(Debug)]
 pub struct EdgeBell {
     ready: [ReadySet; 2],
     asleep: AtomicBool,
-    eventfd: OwnedFd,
+    pipe: PipeWriter,
 }
 
 impl EdgeBell {
-    /// A bell for `units` units.
+    /// A bell for `units` units, and what its dispatcher waits on: readable when it is rung while it sleeps.
     ///
     /// # Errors
-    /// When the system gives no eventfd.
-    pub fn new(units: usize) -> std::io::Result<Self> {
-        use rustix::event::EventfdFlags;
-        let eventfd = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Self {
-            ready: [ReadySet::new(units), ReadySet::new(units)],
-            asleep: AtomicBool::new(false),
-            eventfd,
-        })
+    /// When the system gives no pipe.
+    pub fn new(units: usize) -> std::io::Result<(Self, PipeReader)> {
+        let (reader, pipe) = std::io::pipe()?;
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        let ready = [ReadySet::new(units), ReadySet::new(units)];
+        Ok((Self { ready, asleep: AtomicBool::new(false), pipe }, reader))
     }
 
     /// Something is there for `unit`.
@@ -215,9 +212,8 @@ impl EdgeBell {
         self.ready[signal as usize].insert(unit);
         // ORDERING: see `ReadySet::insert`; the plain load first keeps the line shared while the dispatcher is awake.
         if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
-            // A full counter (u64::MAX - 1 rings unread) can not happen; any other failure means a closed descriptor.
-            rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes())
-                .expect("the eventfd lives as long as the bell");
+            // A full pipe is readable, which is all that matters; a closed one means that the edge has ended.
+            let _ = rustix::io::write(&self.pipe, &[1]);
         }
     }
 
@@ -240,19 +236,10 @@ impl EdgeBell {
         self.ready.iter().all(ReadySet::is_empty)
     }
 
-    /// The dispatcher is awake again; empties the descriptor.
+    /// The dispatcher is awake again.
     pub fn woken(&self) {
         // ORDERING: see `ReadySet::insert`.
         self.asleep.store(false, Ordering::SeqCst);
-        let mut count = [0; 8];
-        // Would-block is the usual answer when nobody rang between `may_sleep` and this call.
-        let _ = rustix::io::read(&self.eventfd, &mut count);
-    }
-}
-
-impl AsFd for EdgeBell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.eventfd.as_fd()
     }
 }
 
@@ -312,12 +299,15 @@ mod tests {
 
     #[test]
     fn the_edge_is_rung_once_while_it_sleeps() {
-        let bell = EdgeBell::new(65).expect("an eventfd");
+        let (bell, mut pipe) = EdgeBell::new(65).expect("a pipe");
         assert!(bell.may_sleep());
         bell.ring(EdgeSignal::Session, UnitId::new(64));
         bell.ring(EdgeSignal::Llm, UnitId::new(3));
         assert!(!bell.may_sleep());
         bell.woken();
+        bell.ring(EdgeSignal::Llm, UnitId::new(3));
+        let mut bytes = [0; 8];
+        assert_eq!(std::io::Read::read(&mut pipe, &mut bytes).expect("a byte"), 1);
         let mut seen = Vec::new();
         bell.take_all(|signal, unit| seen.push((signal, unit.index())));
         assert_eq!(seen, [(EdgeSignal::Session, 64), (EdgeSignal::Llm, 3)]);
