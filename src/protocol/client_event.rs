@@ -173,8 +173,12 @@ impl ClientItem {
     fn read(item: &Fields<'_, '_>) -> Result<Self, Fault> {
         item.required("type", |kind| match kind.text()? {
             "message" => Ok(()),
-            found @ ("function_call" | "function_call_output" | "mcp_approval_response" | "mcp_list_tools"
-            | "mcp_call" | "mcp_approval_request") => {
+            found @ ("function_call"
+            | "function_call_output"
+            | "mcp_approval_response"
+            | "mcp_list_tools"
+            | "mcp_call"
+            | "mcp_approval_request") => {
                 Err(kind.not_implemented(format!("an item of type '{found}'"), NO_TOOLS))
             }
             other => Err(kind.wrong_word(other, "'message'")),

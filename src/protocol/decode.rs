@@ -115,7 +115,7 @@ impl Decoder {
     }
 
     /// Parses and reads the loaded message of `len` bytes; the tape is handed through so that its memory is reused.
-    #[expect(clippy::type_complexity, reason = "the two errors mean different things: not JSON, not an event")]
+    /// The outer error: it is not JSON. The inner one: it is, but no event.
     fn read_input<'a>(
         &mut self,
         spare: Tape<'static>,
@@ -128,7 +128,8 @@ impl Decoder {
     }
 
     fn give_back_large_buffers(&mut self) {
-        if self.input.capacity() > KEPT_BYTES_MAX || self.tape.0.capacity() * size_of::<tape::Node<'_>>() > KEPT_BYTES_MAX
+        if self.input.capacity() > KEPT_BYTES_MAX
+            || self.tape.0.capacity() * size_of::<tape::Node<'_>>() > KEPT_BYTES_MAX
         {
             *self = Self::new();
         }
@@ -158,7 +159,11 @@ fn read_event<'a>(value: tape::Value<'_, '_>, len: usize) -> Result<Decoded<'a>,
     read_members(&event, event_id, len).map_err(|fault| ProtocolError::from(fault).with_event_id(event_id))
 }
 
-fn read_members<'a>(event: &Fields<'_, '_>, event_id: Option<&str>, len: usize) -> Result<Decoded<'a>, Fault> {
+fn read_members<'a>(
+    event: &Fields<'_, '_>,
+    event_id: Option<&str>,
+    len: usize,
+) -> Result<Decoded<'a>, Fault> {
     let kind = event.required("type", Field::text)?;
     let event_id = event_id.map(ToOwned::to_owned);
     if kind == shallow::APPEND {
@@ -257,7 +262,9 @@ mod tests {
         }
         let audio = "A".repeat(20 * 1_024 * 1_024);
         let append = format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}","x":null}}"#);
-        assert!(matches!(decoder.decode(&append), Ok(Decoded::Append(Append { audio: Cow::Owned(found), .. })) if found == audio));
+        assert!(
+            matches!(decoder.decode(&append), Ok(Decoded::Append(Append { audio: Cow::Owned(found), .. })) if found == audio)
+        );
         assert!(decoder.input.capacity() <= KEPT_BYTES_MAX);
     }
 
@@ -279,7 +286,9 @@ mod tests {
 
     #[test]
     fn of_a_repeated_member_the_last_one_counts() {
-        let event = event_of(r#"{"type":"response.cancel","type":"input_audio_buffer.commit","event_id":"a","event_id":"b"}"#);
+        let event = event_of(
+            r#"{"type":"response.cancel","type":"input_audio_buffer.commit","event_id":"a","event_id":"b"}"#,
+        );
         assert_eq!(event, ClientEvent { event_id: Some("b".into()), kind: ClientEventKind::Commit });
     }
 

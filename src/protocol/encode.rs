@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 use std::io;
 
 use base64_simd::STANDARD;
-use serde::ser::{SerializeMap, Serializer};
 use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::json;
 
 use super::client_event::{MaxTokens, Modality, Speaker};
 use super::error::ProtocolError;
 use super::id::{EventId, ItemId, ResponseId};
 use super::server_event::{
-    Content, Item, ItemStatus, Part, ResponseObject, ResponseStatus, ServerEvent, SessionObject, TranscriptionUsage,
-    Usage,
+    Content, Item, ItemStatus, Part, ResponseObject, ResponseStatus, ServerEvent, SessionObject,
+    TranscriptionUsage, Usage,
 };
 use super::session_update::TurnDetection;
 
@@ -26,7 +26,8 @@ pub struct AudioDelta<'a> {
     pub item: &'a ItemId,
 }
 
-const _: () = assert!(cfg!(target_endian = "little"), "the wire's samples are little-endian, and are sent as they lie");
+const _: () =
+    assert!(cfg!(target_endian = "little"), "the wire's samples are little-endian, and are sent as they lie");
 
 /// Appends one `response.output_audio.delta` with these samples (mono, at the session's output rate) to `out`.
 ///
@@ -141,7 +142,8 @@ impl Serialize for Stamped<'_> {
             ServerEvent::ResponseCreated(response) | ServerEvent::ResponseDone(response) => {
                 map.serialize_entry("response", response)?;
             }
-            ServerEvent::OutputItemAdded { response, item } | ServerEvent::OutputItemDone { response, item } => {
+            ServerEvent::OutputItemAdded { response, item }
+            | ServerEvent::OutputItemDone { response, item } => {
                 map.serialize_entry("response_id", response)?;
                 map.serialize_entry("output_index", &0)?;
                 map.serialize_entry("item", item)?;
@@ -425,7 +427,8 @@ mod tests {
         let part = Part { response: ResponseId::fresh(), item: ItemId::fresh() };
         let delta = "é \"q\" \\ \n \0 \u{2028}🚀".to_owned();
         let mut out = String::new();
-        ServerEvent::TextDelta { part, kind: Modality::Text, delta: delta.clone() }.encode(EventIds::new().fresh(), &mut out);
+        ServerEvent::TextDelta { part, kind: Modality::Text, delta: delta.clone() }
+            .encode(EventIds::new().fresh(), &mut out);
         let value: serde_json::Value = serde_json::from_str(&out).expect("JSON");
         assert_eq!(value["delta"], delta);
         assert_eq!(value["type"], "response.output_text.delta");

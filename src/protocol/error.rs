@@ -314,14 +314,27 @@ mod tests {
     fn the_edges_errors_have_their_place_on_the_wire() {
         for (error, kind, code, param) in [
             (ProtocolError::bad_base64(), "invalid_request_error", Some("invalid_base64"), Some("audio")),
-            (ProtocolError::odd_bytes(481), "invalid_request_error", Some("invalid_audio_length"), Some("audio")),
-            (ProtocolError::append_too_large(1), "invalid_request_error", Some("append_too_large"), Some("audio")),
+            (
+                ProtocolError::odd_bytes(481),
+                "invalid_request_error",
+                Some("invalid_audio_length"),
+                Some("audio"),
+            ),
+            (
+                ProtocolError::append_too_large(1),
+                "invalid_request_error",
+                Some("append_too_large"),
+                Some("audio"),
+            ),
             (ProtocolError::binary_message(), "invalid_request_error", Some("invalid_event"), None),
             (ProtocolError::session_limit_reached(4), "session_limit_reached", None, None),
             (ProtocolError::server_shutting_down(), "server_error", Some("server_shutting_down"), None),
             (ProtocolError::slow_reader(), "invalid_request_error", Some("slow_reader"), None),
         ] {
-            assert_eq!((error.fault().kind(), error.fault().code(), error.fault().param()), (kind, code, param));
+            assert_eq!(
+                (error.fault().kind(), error.fault().code(), error.fault().param()),
+                (kind, code, param)
+            );
             assert!(!error.to_string().ends_with('.'));
         }
         assert!(ProtocolError::session_limit_reached(4).to_string().contains("all 4"));

@@ -23,10 +23,11 @@ pub use client_event::{
 };
 pub use decode::{Append, Decoded, Decoder};
 pub use encode::{AudioDelta, encode_audio_delta};
+pub(crate) use error::quoted;
 pub use error::{Fault, ProtocolError};
 pub use id::{ConversationId, EventId, EventIds, ItemId, ResponseId, SessionId};
-pub use server_event::{SessionObject, Transcription,
-    Content, ErrorObject, Item, ItemStatus, Part, ResponseObject, ResponseStatus, ServerEvent, StatusDetails,
-    TranscriptionUsage, Usage,
+pub use server_event::{
+    Content, ErrorObject, Item, ItemStatus, Part, ResponseObject, ResponseStatus, ServerEvent, SessionObject,
+    StatusDetails, Transcription, TranscriptionUsage, Usage,
 };
 pub use session_update::{Patch, SessionUpdate, TranscriptionUpdate, TurnDetection, TurnDetectionUpdate};

@@ -54,7 +54,13 @@ impl Default for TurnDetection {
     /// # Source
     /// Descriptions in `realtime_audio_input_turn_detection.py`, openai 3.57.0.
     fn default() -> Self {
-        Self { threshold: 0.5, prefix_ms: 300, silence_ms: 500, create_response: true, interrupt_response: true }
+        Self {
+            threshold: 0.5,
+            prefix_ms: 300,
+            silence_ms: 500,
+            create_response: true,
+            interrupt_response: true,
+        }
     }
 }
 

@@ -112,7 +112,8 @@ fn plain_len(bytes: &[u8]) -> usize {
     let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < b' ');
     let (blocks, _) = bytes.as_chunks::<LANES>();
     // Whole blocks without an early exit: this is the loop that the compiler turns into vector instructions.
-    let clean = blocks.iter().take_while(|block| !block.iter().fold(false, |any, &byte| any | special(byte))).count();
+    let clean =
+        blocks.iter().take_while(|block| !block.iter().fold(false, |any, &byte| any | special(byte))).count();
     let from = clean * LANES;
     from + bytes[from..].iter().take_while(|&&byte| !special(byte)).count()
 }
