@@ -1,11 +1,18 @@
 //! From the language model's text to phonemes.
 
 pub mod abbreviation;
+mod amount;
 pub mod clause;
+pub mod normalise;
+mod number;
+mod roman;
 pub mod speakable;
+mod spelling;
 pub mod symbol;
 pub mod thoughts;
+mod unit;
 
 pub use clause::ClauseSplitter;
+pub use normalise::normalise;
 pub use speakable::Speakable;
 pub use thoughts::ThoughtFilter;
