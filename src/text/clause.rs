@@ -185,7 +185,10 @@ impl<'a> Scan<'a> {
     /// Whether the piece ends with the character `c` at byte `at`, or with the closing quotes behind it.
     fn verdict(&mut self, at: usize, c: char, after: usize) -> Verdict {
         match c {
-            '。' | '！' | '？' if self.spoken => Verdict::End(after + closers(&self.text[after..])),
+            '。' | '！' | '？' if self.spoken => {
+                let closed = after + closers(&self.text[after..]);
+                if closed == self.text.len() && !self.at_end { Verdict::Wait } else { Verdict::End(closed) }
+            }
             '.' | '…' | '!' | '?' if self.spoken => self.sentence_end(at, c, after),
             ',' | ';' | ':' | '—' | '–' | '-' => self.pause_at(c, after),
             '/' | '&' | '=' | '_' => {
@@ -403,7 +406,7 @@ mod tests {
         assert_eq!(split("**First. Second.** Third."), ["**First.", "Second.**", "Third."]);
         assert_eq!(split("👍 Great. ... So"), ["👍 Great.", "... So"], "no piece without a word");
         assert_eq!(split(" \n\u{a0} "), [""; 0]);
-        assert_eq!(split("你好。世界！"), ["你好。", "世界！"]);
+        assert_eq!(split("你好。”世界！"), ["你好。”", "世界！"]);
     }
 
     #[test]

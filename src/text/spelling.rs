@@ -73,7 +73,7 @@ pub(super) fn acronym(token: &str, out: &mut String) -> bool {
 pub(super) fn letters(out: &mut String, text: &str) {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        let is_plural = c == 's' && chars.peek().is_none() && text.len() > 1 && !text.starts_with('s');
+        let is_plural = c == 's' && chars.peek().is_none() && text.starts_with(char::is_uppercase);
         if is_plural {
             out.push('s');
         } else {
