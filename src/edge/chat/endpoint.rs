@@ -1,0 +1,134 @@
+//! Where a language model is served.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+
+use super::ChatError;
+
+/// Path of the call below the base of the API.
+const CALL: &str = "chat/completions";
+
+/// A server of the chat completions API, as configured; checked when it is made.
+#[derive(Clone)]
+pub struct ChatEndpoint {
+    /// The whole address of the call.
+    pub(super) url: Url,
+    /// Value of the `model` field; `None`: the field is left out (llama.cpp serves its only model then).
+    pub(super) model: Option<String>,
+    /// The `Authorization` header.
+    pub(super) authorization: Option<HeaderValue>,
+    /// Send the caller's slot as `id_slot`. Only the built-in server is asked that way: others may refuse the field.
+    pub(super) slot_hint: bool,
+}
+
+impl ChatEndpoint {
+    /// The server at `url`: the base of the API (`http://host:8000/v1`), the host alone (`/v1` is added), or the whole
+    /// address of the call (`…/chat/completions`). A query string is kept. `key` is sent as a bearer token.
+    ///
+    /// # Errors
+    /// [`ChatError::Setup`] if the address is no http(s) URL or the key cannot stand in a header.
+    pub fn new(url: &str, model: Option<String>, key: Option<&str>) -> Result<Self, ChatError> {
+        let url = call_url(url)
+            .map_err(|problem| ChatError::Setup(format!("language model URL {url:?}: {problem}")))?;
+        let authorization = key.map(|key| HeaderValue::try_from(format!("Bearer {key}"))).transpose();
+        let mut authorization = authorization.map_err(|_| {
+            // The key itself stays out of every message.
+            ChatError::Setup(
+                "the language model key holds characters that no HTTP header can carry".to_owned(),
+            )
+        })?;
+        if let Some(value) = &mut authorization {
+            value.set_sensitive(true);
+        }
+        Ok(Self { url, model, authorization, slot_hint: false })
+    }
+
+    /// The same server, told with each request which slot of its cache the caller has.
+    #[must_use]
+    pub fn with_slot_hint(self) -> Self {
+        Self { slot_hint: true, ..self }
+    }
+
+    /// The address of the call, for log lines.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// Whether the server is on this machine: no proxy is asked for it.
+    pub(super) fn is_loopback(&self) -> bool {
+        let host = self.url.host_str().unwrap_or_default();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Whether certificates are needed.
+    pub(super) fn is_tls(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+}
+
+impl std::fmt::Debug for ChatEndpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatEndpoint")
+            .field("url", &self.url.as_str())
+            .field("model", &self.model)
+            .field("authorization", &self.authorization.as_ref().map(|_| "…"))
+            .field("slot_hint", &self.slot_hint)
+            .finish()
+    }
+}
+
+fn call_url(text: &str) -> Result<Url, String> {
+    let mut url = Url::parse(text).map_err(|error| error.to_string())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("found scheme {:?}, expected http or https", url.scheme()));
+    }
+    let base = url.path().trim_end_matches('/');
+    let path = match base {
+        "" => format!("/v1/{CALL}"),
+        base if base.ends_with(CALL) => base.to_owned(),
+        base => format!("{base}/{CALL}"),
+    };
+    url.set_path(&path);
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_host_and_whole_address_mean_the_same() {
+        for (given, expected) in [
+            ("http://127.0.0.1:8000", "http://127.0.0.1:8000/v1/chat/completions"),
+            ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1/chat/completions"),
+            ("http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000/v1/chat/completions"),
+            ("https://x.org/v1/chat/completions", "https://x.org/v1/chat/completions"),
+            ("https://x.org/a/b?api-version=3", "https://x.org/a/b/chat/completions?api-version=3"),
+        ] {
+            assert_eq!(ChatEndpoint::new(given, None, None).expect("valid").url(), expected);
+        }
+        for given in ["", "localhost:8000", "ftp://x.org/v1", "http://"] {
+            assert!(matches!(ChatEndpoint::new(given, None, None), Err(ChatError::Setup(_))), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_recognised() {
+        let is_loopback = |url| ChatEndpoint::new(url, None, None).expect("valid").is_loopback();
+        assert!(["http://127.0.0.1:1", "http://localhost", "http://[::1]:9"].into_iter().all(is_loopback));
+        assert!(!["http://10.0.0.1", "https://localhost.example.org"].into_iter().any(is_loopback));
+    }
+
+    #[test]
+    fn the_key_is_checked_and_never_printed() {
+        let endpoint = ChatEndpoint::new("http://h", Some("m".to_owned()), Some("sk-secret")).expect("valid");
+        assert!(!format!("{endpoint:?}").contains("secret"));
+        let error =
+            ChatEndpoint::new("http://h", None, Some("sk-secret\n")).expect_err("a line end in a header");
+        assert!(!error.to_string().contains("secret"));
+    }
+}

@@ -1,0 +1,211 @@
+//! Streaming client of an OpenAI-compatible chat completions server: the one way to every language model.
+//!
+//! Nothing here knows a ring or a session: a request goes in, deltas come out, and dropping the stream closes the
+//! socket, which every such server takes as a cancel.
+
+mod endpoint;
+mod error;
+mod reasoning;
+mod sse;
+mod stream;
+mod wire;
+
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use tokio::sync::watch;
+
+use crate::message::{ChatRequest, FinishReason, TokenUsage};
+
+pub use endpoint::ChatEndpoint;
+pub use error::ChatError;
+pub use stream::ChatStream;
+
+/// Idle connections are kept this long for the next turn; shorter than the 60 s after which common load balancers
+/// drop them.
+const IDLE_CONNECTION_KEPT: Duration = Duration::from_secs(50);
+
+/// Longest body of an error response that is read, bytes.
+const ERROR_BODY_BYTES_MAX: usize = 16 * 1_024;
+
+/// An error response whose body takes longer is reported without the server's words.
+const ERROR_BODY_WAIT: Duration = Duration::from_secs(1);
+
+/// How long each part of a completion may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChatTimeouts {
+    /// Until the connection stands, TLS included; also how long a request waits for a built-in server that is being
+    /// started again. Default 3 s.
+    pub connect: Duration,
+    /// From the request to the first token, thoughts included. Default 20 s: a long prompt on a busy server.
+    pub first_token: Duration,
+    /// Between two tokens, thoughts included; comments that only keep the connection alive do not count. Default 10 s.
+    pub between_tokens: Duration,
+}
+
+impl Default for ChatTimeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(3),
+            first_token: Duration::from_secs(20),
+            between_tokens: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What comes out of a [`ChatStream`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChatDelta {
+    /// Text of the answer, never empty, never cut inside a character.
+    Text(String),
+    /// The model is thinking; what it thinks is not passed on.
+    Reasoning,
+    /// The answer is complete. Nothing follows.
+    Done {
+        /// How it ended.
+        finish: FinishReason,
+        /// What it cost; zeros if the server does not say.
+        usage: TokenUsage,
+    },
+}
+
+/// A client of one server. Cheap to clone; clones share the idle connections.
+#[derive(Clone, Debug)]
+pub struct ChatClient {
+    http: reqwest::Client,
+    endpoint: watch::Receiver<Option<ChatEndpoint>>,
+    timeouts: ChatTimeouts,
+}
+
+impl ChatClient {
+    /// A client of a server whose address does not change.
+    ///
+    /// # Errors
+    /// [`ChatError::Setup`] if the system has no trusted root certificates and the address needs them.
+    pub fn new(endpoint: ChatEndpoint, timeouts: ChatTimeouts) -> Result<Self, ChatError> {
+        let http = http_client(endpoint.is_loopback(), endpoint.is_tls(), timeouts.connect)?;
+        let (_, endpoint) = watch::channel(Some(endpoint));
+        Ok(Self { http, endpoint, timeouts })
+    }
+
+    /// A client of the server on this machine that `endpoint` names at the moment of each request; while it holds
+    /// `None` a request waits, at most the connect time-out.
+    ///
+    /// # Errors
+    /// [`ChatError::Setup`] if the HTTP client cannot be made.
+    pub fn following(
+        endpoint: watch::Receiver<Option<ChatEndpoint>>,
+        timeouts: ChatTimeouts,
+    ) -> Result<Self, ChatError> {
+        Ok(Self { http: http_client(true, false, timeouts.connect)?, endpoint, timeouts })
+    }
+
+    /// Asks for a completion. Nothing is sent before the first [`ChatStream::next`]. `slot` is the index of the
+    /// caller's unit, for a server that keeps a cache per unit.
+    #[must_use]
+    pub fn stream(&self, request: &ChatRequest, slot: u16) -> ChatStream {
+        let client = self.clone();
+        // The body depends on the endpoint, which may change while the request waits for it.
+        let request = request.clone();
+        let opening = Box::pin(async move { client.open(&request, slot).await });
+        ChatStream::opening(opening, self.timeouts)
+    }
+
+    /// Sends the request and waits for the response's headers.
+    async fn open(mut self, request: &ChatRequest, slot: u16) -> Result<reqwest::Response, ChatError> {
+        let endpoint = self.current_endpoint().await?;
+        let body = wire::request_body(endpoint.model.as_deref(), request, endpoint.slot_hint.then_some(slot));
+        let mut call = self
+            .http
+            .post(endpoint.url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream")
+            .body(body);
+        if let Some(authorization) = endpoint.authorization {
+            call = call.header(AUTHORIZATION, authorization);
+        }
+        let response = call.send().await.map_err(|error| send_error(&error))?;
+        if response.status() != reqwest::StatusCode::OK {
+            return Err(status_error(response).await);
+        }
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        match content_type {
+            Some(found) if found.contains("json") || found.contains("html") => {
+                Err(ChatError::Broken(format!("found content type {found}, expected text/event-stream")))
+            }
+            _ => Ok(response),
+        }
+    }
+
+    async fn current_endpoint(&mut self) -> Result<ChatEndpoint, ChatError> {
+        let unreachable = |reason: &str| ChatError::Unreachable(reason.to_owned());
+        let endpoint = tokio::time::timeout(self.timeouts.connect, self.endpoint.wait_for(Option::is_some))
+            .await
+            .map_err(|_| unreachable("it is being started again"))?
+            .map_err(|_| unreachable("it has been shut down"))?;
+        endpoint.clone().ok_or_else(|| unreachable("it is being started again"))
+    }
+}
+
+fn http_client(loopback: bool, tls: bool, connect: Duration) -> Result<reqwest::Client, ChatError> {
+    // The crypto provider of the process; fails only where one is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("antiphon/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(connect)
+        .pool_idle_timeout(IDLE_CONNECTION_KEPT)
+        .tcp_nodelay(true)
+        // A redirect would turn the POST into a GET or carry the prompt elsewhere; it is reported as its status.
+        .redirect(reqwest::redirect::Policy::none());
+    if loopback {
+        builder = builder.no_proxy();
+    }
+    if !tls {
+        // No certificates are loaded for plain HTTP, so it works on systems that have none.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(|error| ChatError::Setup(format!("HTTP client: {}", root_cause(&error))))
+}
+
+fn send_error(error: &reqwest::Error) -> ChatError {
+    if error.is_connect() || error.is_timeout() {
+        ChatError::Unreachable(root_cause(error))
+    } else if error.is_builder() {
+        ChatError::Setup(root_cause(error))
+    } else {
+        ChatError::Broken(root_cause(error))
+    }
+}
+
+/// The innermost cause, which names what happened and not the address.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+async fn status_error(mut response: reqwest::Response) -> ChatError {
+    let status = response.status();
+    let retry_after = response
+        .headers()
+        .get(reqwest::header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(Duration::from_secs);
+    let mut body = Vec::new();
+    // Whatever has come within the time is used, so an elapsed time-out is no error.
+    let _ = tokio::time::timeout(ERROR_BODY_WAIT, async {
+        while let Ok(Some(bytes)) = response.chunk().await {
+            let room = ERROR_BODY_BYTES_MAX - body.len();
+            body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            if body.len() == ERROR_BODY_BYTES_MAX {
+                break;
+            }
+        }
+    })
+    .await;
+    let message = wire::error_message(&body)
+        .unwrap_or_else(|| status.canonical_reason().unwrap_or("unknown status").to_owned());
+    ChatError::Status { status: status.as_u16(), message, retry_after }
+}

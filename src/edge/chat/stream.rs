@@ -1,0 +1,216 @@
+//! One completion as it arrives.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::reasoning::ReasoningFilter;
+use super::sse::SseParser;
+use super::wire::{Chunk, parse_chunk};
+use super::{ChatDelta, ChatError, ChatTimeouts, root_cause};
+use crate::message::{FinishReason, TokenUsage};
+
+/// How long the usage is waited for after the answer has ended. Only the usage can be lost by it.
+const USAGE_WAIT: Duration = Duration::from_millis(300);
+
+/// How long the end of the body is waited for after `[DONE]`, so that the connection can serve the next turn. It
+/// comes in the same packet in practice.
+const BODY_END_WAIT: Duration = Duration::from_millis(20);
+
+/// Longest reasoning without a word of the answer, bytes (some 16,000 tokens): a model that goes on has lost its way.
+const REASONING_BYTES_MAX: usize = 64 * 1_024;
+
+type Opening = Pin<Box<dyn Future<Output = Result<reqwest::Response, ChatError>> + Send>>;
+
+/// One completion. Dropping it, at any moment, closes its socket.
+pub struct ChatStream {
+    phase: Phase,
+    timeouts: ChatTimeouts,
+    /// When the next token must be there; set by the first call of [`ChatStream::next`].
+    deadline: Option<Instant>,
+    /// A token has come.
+    begun: bool,
+    parser: SseParser,
+    filter: ReasoningFilter,
+    /// Bytes of reasoning since the last text.
+    reasoning_bytes: usize,
+    finish: Option<FinishReason>,
+    usage: TokenUsage,
+    /// What has arrived and not been returned; an error or [`ChatDelta::Done`] is the last.
+    ready: VecDeque<Result<ChatDelta, ChatError>>,
+}
+
+enum Phase {
+    Opening(Opening),
+    Open(Box<reqwest::Response>),
+    /// [`ChatDelta::Done`] or an error has been returned.
+    Ended,
+}
+
+impl ChatStream {
+    pub(super) fn opening(opening: Opening, timeouts: ChatTimeouts) -> Self {
+        Self {
+            phase: Phase::Opening(opening),
+            timeouts,
+            deadline: None,
+            begun: false,
+            parser: SseParser::default(),
+            filter: ReasoningFilter::default(),
+            reasoning_bytes: 0,
+            finish: None,
+            usage: TokenUsage::default(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The next delta. Cancel safe: a call that is dropped loses nothing.
+    ///
+    /// # Errors
+    /// Each of [`ChatError`], after all text that came before it; the stream has ended then. A call after the end is
+    /// [`ChatError::Broken`].
+    pub async fn next(&mut self) -> Result<ChatDelta, ChatError> {
+        while self.ready.is_empty() {
+            if let Err(error) = self.advance().await {
+                self.ready.push_back(Err(error));
+            }
+        }
+        match self.ready.front() {
+            Some(Ok(ChatDelta::Done { .. })) => self.close().await,
+            Some(Err(_)) => self.phase = Phase::Ended,
+            _ => {}
+        }
+        self.ready.pop_front().expect("the loop ends with something")
+    }
+
+    /// Waits for the next thing to happen on the socket.
+    async fn advance(&mut self) -> Result<(), ChatError> {
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.timeouts.first_token);
+        match &mut self.phase {
+            Phase::Opening(opening) => match timeout_at(deadline, opening).await {
+                Ok(response) => self.phase = Phase::Open(Box::new(response?)),
+                Err(_) => return self.silence(),
+            },
+            Phase::Open(response) => match timeout_at(deadline, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => self.read(&bytes)?,
+                Ok(Ok(None)) => self.end_of_body()?,
+                // After the answer's end a torn connection is as good as a closed one.
+                Ok(Err(_)) if self.finish.is_some() => self.done(),
+                Ok(Err(error)) => return Err(ChatError::Broken(root_cause(&error))),
+                Err(_) => return self.silence(),
+            },
+            Phase::Ended => return Err(ChatError::Broken("it was read after its end".to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Nothing came until the deadline.
+    fn silence(&mut self) -> Result<(), ChatError> {
+        if self.finish.is_some() {
+            self.done();
+            Ok(())
+        } else if self.begun {
+            Err(ChatError::Stalled(self.timeouts.between_tokens))
+        } else {
+            Err(ChatError::FirstTokenTimeout(self.timeouts.first_token))
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<(), ChatError> {
+        let mut events = Vec::new();
+        let outcome = self.parser.feed(bytes, |event| events.push(event));
+        if self.events(events)? {
+            self.done();
+            return Ok(());
+        }
+        outcome.map_err(|error| ChatError::Broken(error.to_string()))
+    }
+
+    fn end_of_body(&mut self) -> Result<(), ChatError> {
+        let mut events = Vec::new();
+        self.parser.finish(|event| events.push(event));
+        self.events(events)?;
+        if self.finish.is_none() {
+            return Err(ChatError::Broken("it closed before the answer was complete".to_owned()));
+        }
+        self.done();
+        Ok(())
+    }
+
+    /// Whether `events` end with the API's end mark; what follows that is not read.
+    fn events(&mut self, events: Vec<Vec<u8>>) -> Result<bool, ChatError> {
+        for event in events {
+            let event = event.trim_ascii();
+            if event == b"[DONE]" {
+                // Some servers never name a reason; saying that they are done is one.
+                self.finish.get_or_insert(FinishReason::Stop);
+                return Ok(true);
+            }
+            if !event.is_empty() {
+                self.chunk(parse_chunk(event).map_err(ChatError::Broken)?)?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn chunk(&mut self, chunk: Chunk) -> Result<(), ChatError> {
+        let thought_before = self.filter.is_inside();
+        let mut text = String::new();
+        self.filter.feed(&chunk.text, &mut text);
+        let thought_bytes = chunk.reasoning_bytes + if thought_before { chunk.text.len() } else { 0 };
+        if !chunk.text.is_empty() || chunk.reasoning_bytes > 0 {
+            self.begun = true;
+            self.deadline = Some(Instant::now() + self.timeouts.between_tokens);
+        }
+        if !text.is_empty() {
+            self.reasoning_bytes = 0;
+            self.ready.push_back(Ok(ChatDelta::Text(text)));
+        } else if thought_bytes > 0 || self.filter.is_inside() {
+            self.reasoning_bytes += thought_bytes;
+            if self.reasoning_bytes > REASONING_BYTES_MAX {
+                let problem = format!("more than {REASONING_BYTES_MAX} bytes of reasoning without an answer");
+                return Err(ChatError::Broken(problem));
+            }
+            self.ready.push_back(Ok(ChatDelta::Reasoning));
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage = usage;
+        }
+        if self.finish.is_none() && chunk.finish.is_some() {
+            self.finish = chunk.finish;
+            self.deadline = Some(Instant::now() + USAGE_WAIT);
+        }
+        Ok(())
+    }
+
+    /// The answer is complete: what the filter held back, then the end.
+    fn done(&mut self) {
+        let mut text = String::new();
+        self.filter.finish(&mut text);
+        if !text.is_empty() {
+            self.ready.push_back(Ok(ChatDelta::Text(text)));
+        }
+        let finish = self.finish.expect("only called after the answer has ended");
+        self.ready.push_back(Ok(ChatDelta::Done { finish, usage: self.usage }));
+    }
+
+    /// Reads the end of the body, if it is there, so that the connection goes back to the idle ones.
+    async fn close(&mut self) {
+        if let Phase::Open(response) = &mut self.phase {
+            // Bytes after the end, an error and no end alike: the connection is closed by the drop.
+            let _ = timeout(BODY_END_WAIT, response.chunk()).await;
+        }
+        self.phase = Phase::Ended;
+    }
+}
+
+impl std::fmt::Debug for ChatStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatStream")
+            .field("begun", &self.begun)
+            .field("finish", &self.finish)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,271 @@
+//! JSON of the chat completions API, as much of it as is used.
+//!
+//! # Source
+//! OpenAI API reference, "Chat Completions": request body, `chat.completion.chunk`, error object.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{ChatRequest, FinishReason, TokenUsage};
+
+/// Longest message of a server that is passed on, characters.
+const MESSAGE_CHARS_MAX: usize = 200;
+
+/// Body of `POST /v1/chat/completions`. Fields that not every server knows are left out unless they are needed.
+#[derive(Serialize)]
+struct RequestBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    messages: Vec<MessageBody<'a>>,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id_slot: Option<u16>,
+}
+
+#[derive(Serialize)]
+struct MessageBody<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+/// The request body for `request`; `slot` only for servers that keep a cache slot per caller.
+pub(super) fn request_body(model: Option<&str>, request: &ChatRequest, slot: Option<u16>) -> Vec<u8> {
+    let messages = request
+        .messages
+        .iter()
+        .map(|message| MessageBody { role: message.role.as_str(), content: &message.content })
+        .collect();
+    let body = RequestBody {
+        model,
+        messages,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_tokens: request.tokens_max,
+        id_slot: slot,
+    };
+    serde_json::to_vec(&body).expect("strings and numbers are always JSON")
+}
+
+#[derive(Deserialize)]
+struct ChunkBody {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Option<Usage>,
+    #[serde(default)]
+    error: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: u32,
+    #[serde(default)]
+    delta: Delta,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Option<String>,
+    /// What the model says instead of an answer; it is to be spoken as well.
+    #[serde(default)]
+    refusal: Option<String>,
+    /// Thoughts, as DeepSeek, llama.cpp and vLLM name them.
+    #[serde(default)]
+    reasoning_content: Option<String>,
+    /// Thoughts, as OpenRouter and newer vLLM name them.
+    #[serde(default)]
+    reasoning: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    prompt_tokens: u32,
+    #[serde(default)]
+    completion_tokens: u32,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u32>,
+}
+
+/// What one event of the stream says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// Text of the answer, perhaps empty.
+    pub(super) text: String,
+    /// Bytes of reasoning in a field of its own.
+    pub(super) reasoning_bytes: usize,
+    /// How the answer ended.
+    pub(super) finish: Option<FinishReason>,
+    /// What it cost.
+    pub(super) usage: Option<TokenUsage>,
+}
+
+/// Reads one event's data.
+///
+/// # Errors
+/// What the server says is wrong, or that the data is not a chunk.
+pub(super) fn parse_chunk(data: &[u8]) -> Result<Chunk, String> {
+    let body: ChunkBody = serde_json::from_slice(data)
+        .map_err(|error| format!("an event that is no completion chunk ({error}): {}", first_words(data)))?;
+    if let Some(error) = body.error.filter(|error| !error.is_null()) {
+        return Err(error_text(&error).unwrap_or_else(|| "the server reported an error".to_owned()));
+    }
+    let usage = body.usage.map(|usage| TokenUsage {
+        input: usage.prompt_tokens,
+        input_cached: usage.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0),
+        output: usage.completion_tokens,
+    });
+    let mut chunk = Chunk { usage, ..Chunk::default() };
+    for choice in body.choices.into_iter().filter(|choice| choice.index == 0) {
+        let delta = choice.delta;
+        for text in [delta.content, delta.refusal].into_iter().flatten() {
+            chunk.text.push_str(&text);
+        }
+        chunk.reasoning_bytes += delta.reasoning_content.map_or(0, |text| text.len());
+        chunk.reasoning_bytes +=
+            delta.reasoning.as_ref().and_then(serde_json::Value::as_str).map_or(0, str::len);
+        chunk.finish = choice.finish_reason.as_deref().map(finish_reason).or(chunk.finish);
+    }
+    Ok(chunk)
+}
+
+fn finish_reason(name: &str) -> FinishReason {
+    match name {
+        "length" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        // "stop", and whatever else a server calls an end that the model chose.
+        _ => FinishReason::Stop,
+    }
+}
+
+/// The server's own words in the body of an error response: `error.message`, `error`, `message` or `detail` of a JSON
+/// object, or the first words of anything else; `None` for an empty body.
+pub(super) fn error_message(body: &[u8]) -> Option<String> {
+    match serde_json::from_slice::<serde_json::Value>(body) {
+        Ok(value) => error_text(value.get("error").unwrap_or(&value)).or_else(|| error_text(&value)),
+        Err(_) => Some(first_words(body)).filter(|words| !words.is_empty()),
+    }
+}
+
+fn error_text(error: &serde_json::Value) -> Option<String> {
+    let text = error.as_str().or_else(|| {
+        ["message", "detail"].iter().find_map(|name| error.get(name).and_then(serde_json::Value::as_str))
+    })?;
+    Some(first_words(text.as_bytes())).filter(|words| !words.is_empty())
+}
+
+/// The first characters of `text` on one line.
+fn first_words(text: &[u8]) -> String {
+    let start = &text[..text.len().min(4 * MESSAGE_CHARS_MAX)];
+    let line = String::from_utf8_lossy(start).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MESSAGE_CHARS_MAX) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{ChatMessage, Role};
+
+    #[test]
+    fn the_body_holds_what_is_set_and_nothing_else() {
+        let mut request = ChatRequest {
+            messages: vec![ChatMessage { role: Role::User, content: "\"Hi\" 你".to_owned() }],
+            tokens_max: None,
+            spoken: true,
+        };
+        let json = |body: Vec<u8>| serde_json::from_slice::<serde_json::Value>(&body).expect("JSON");
+        assert_eq!(
+            json(request_body(None, &request, None)),
+            serde_json::json!({"messages": [{"role": "user", "content": "\"Hi\" 你"}], "stream": true,
+                "stream_options": {"include_usage": true}})
+        );
+        request.tokens_max = Some(7);
+        let full = json(request_body(Some("m"), &request, Some(3)));
+        assert_eq!(
+            (&full["model"], &full["max_tokens"], &full["id_slot"]),
+            (&"m".into(), &7.into(), &3.into())
+        );
+    }
+
+    #[test]
+    fn chunks_as_servers_send_them() {
+        let text = |json: &str| parse_chunk(json.as_bytes()).map(|chunk| chunk.text);
+        assert_eq!(
+            text(r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#),
+            Ok(String::new())
+        );
+        assert_eq!(
+            text(r#"{"choices":[{"delta":{"content":" "}}],"usage":null,"error":null}"#),
+            Ok(" ".to_owned())
+        );
+        assert_eq!(text(r#"{"choices":[{"index":1,"delta":{"content":"other"}}]}"#), Ok(String::new()));
+        assert_eq!(text(r#"{"choices":[{"delta":{"refusal":"I can't."}}]}"#), Ok("I can't.".to_owned()));
+        assert_eq!(
+            text(r#"{"error":{"message":"out of memory","code":500}}"#),
+            Err("out of memory".to_owned())
+        );
+        assert!(text("<html>").is_err_and(|message| message.ends_with(": <html>")));
+    }
+
+    #[test]
+    fn reasoning_is_counted_and_not_text() {
+        for field in ["reasoning_content", "reasoning"] {
+            let chunk = parse_chunk(format!(r#"{{"choices":[{{"delta":{{"{field}":"hmm"}}}}]}}"#).as_bytes());
+            assert_eq!(chunk, Ok(Chunk { reasoning_bytes: 3, ..Chunk::default() }));
+        }
+    }
+
+    #[test]
+    fn finish_and_usage() {
+        for (name, expected) in [
+            ("stop", FinishReason::Stop),
+            ("length", FinishReason::Length),
+            ("content_filter", FinishReason::ContentFilter),
+            ("eos", FinishReason::Stop),
+        ] {
+            let json = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{name}"}}]}}"#);
+            assert_eq!(parse_chunk(json.as_bytes()).map(|chunk| chunk.finish), Ok(Some(expected)));
+        }
+        let json = r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13,
+            "prompt_tokens_details":{"cached_tokens":5}}}"#;
+        let usage = TokenUsage { input: 9, input_cached: 5, output: 4 };
+        assert_eq!(parse_chunk(json.as_bytes()).map(|chunk| chunk.usage), Ok(Some(usage)));
+    }
+
+    #[test]
+    fn error_bodies_of_many_servers() {
+        for (body, expected) in [
+            (r#"{"error":{"message":"no such model","type":"x"}}"#, Some("no such model")),
+            (r#"{"error":"model not found"}"#, Some("model not found")),
+            (r#"{"object":"error","message":"too long"}"#, Some("too long")),
+            (r#"{"detail":"Unauthorized"}"#, Some("Unauthorized")),
+            ("upstream\r\n  timed out\n", Some("upstream timed out")),
+            ("", None),
+            ("{}", None),
+        ] {
+            assert_eq!(error_message(body.as_bytes()).as_deref(), expected, "{body}");
+        }
+        let long = error_message("é".repeat(5_000).as_bytes()).expect("words");
+        assert_eq!(long.chars().count(), MESSAGE_CHARS_MAX + 1);
+    }
+}

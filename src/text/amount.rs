@@ -1,0 +1,528 @@
+//! Tokens that are an amount of something: money, times, dates, ranges, telephone numbers and plain numbers.
+//!
+//! Each reader takes a whole token, without the punctuation around it, and either writes its words or leaves `out` as
+//! it was and returns `false`.
+
+use super::abbreviation;
+use super::number::{self, Number, word};
+use super::unit::{self, Currency};
+
+/// What stands around a token.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Around<'a> {
+    /// The token before, without punctuation; empty at the start of the text or behind a stop.
+    pub(super) before: &'a str,
+    /// The token behind, without punctuation; empty at the end of the text or before a stop.
+    pub(super) after: &'a str,
+}
+
+const MONTHS: [&str; 12] = [
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+];
+
+/// Words before a number that make it a year. Source: own list.
+const BEFORE_YEAR: &[&str] = &[
+    "after", "around", "before", "by", "circa", "during", "early", "fall", "from", "in", "late", "mid", "of", "since",
+    "spring", "summer", "until", "winter", "year",
+];
+
+/// Words before a number that make it a telephone number. Source: own list.
+const BEFORE_PHONE: &[&str] = &["at", "call", "cell", "dial", "fax", "mobile", "number", "phone", "tel", "text"];
+
+/// Reads `token` if it is an amount; `Some(true)` if it has used up the token behind as well.
+pub(super) fn read(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
+    let (sign, body) = sign(token);
+    if !body.contains(|c: char| c.is_ascii_digit() || is_vulgar(c)) {
+        return None;
+    }
+    let start = out.len();
+    if token.starts_with('+') && phone(token, around, out) || decade(token, out) {
+        return Some(false);
+    }
+    if body.starts_with(|c: char| c.is_ascii_digit()) {
+        let whole = sign.is_empty()
+            && (date(body, out)
+                || time(body, around, out)
+                || special(body, out)
+                || phone(token, around, out)
+                || dotted(body, out)
+                || height(body, out));
+        if whole {
+            return Some(false);
+        }
+    }
+    if !sign.is_empty() {
+        word(out, sign);
+    }
+    let used = money(body, around, out)
+        .or_else(|| ordinal(body, out).then_some(false))
+        .or_else(|| fraction(body, around, out).then_some(false))
+        .or_else(|| range(body, around, out))
+        .or_else(|| quantity(body, around, out));
+    if used.is_none() {
+        out.truncate(start);
+    }
+    used
+}
+
+/// The words of the sign that `token` starts with, and the rest.
+fn sign(token: &str) -> (&'static str, &str) {
+    for (mark, words) in [
+        ("-", "minus"),
+        ("−", "minus"),
+        ("+/-", "plus or minus"),
+        ("±", "plus or minus"),
+        ("+", "plus"),
+        ("~", "about"),
+        ("≈", "about"),
+        ("<=", "at most"),
+        (">=", "at least"),
+        ("≤", "at most"),
+        ("≥", "at least"),
+        ("<", "less than"),
+        (">", "more than"),
+        ("#", "number"),
+        ("№", "number"),
+        ("§", "section"),
+        ("×", "times"),
+        ("=", "equals"),
+    ] {
+        if let Some(rest) = token.strip_prefix(mark) {
+            return (words, rest);
+        }
+    }
+    ("", token)
+}
+
+/// Up to `N` fields of digits between `mark`s, if `text` is nothing else.
+fn fields<const N: usize>(text: &str, mark: char) -> Option<[&str; N]> {
+    let mut fields = [""; N];
+    let mut parts = text.split(mark);
+    for field in &mut fields {
+        *field = parts.next().filter(|part| is_digits(part))?;
+    }
+    parts.next().is_none().then_some(fields)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn value(digits: &str) -> u64 {
+    digits.parse().unwrap_or(u64::MAX)
+}
+
+/// `2026-03-21`, `12/05/2026` (month first, unless it cannot be), `21.03.2026`.
+fn date(token: &str, out: &mut String) -> bool {
+    let (year, month, day) = if let Some([year, month, day]) = fields(token, '-').or_else(|| fields(token, '/'))
+        && year.len() == 4
+    {
+        (year, month, day)
+    } else if let Some([month, day, year]) = fields(token, '/').or_else(|| fields(token, '-'))
+        && year.len() == 4
+    {
+        if value(month) > 12 { (year, day, month) } else { (year, month, day) }
+    } else if let Some([day, month, year]) = fields(token, '.')
+        && year.len() == 4
+    {
+        (year, month, day)
+    } else {
+        return false;
+    };
+    let (month, day) = (value(month), value(day));
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return false;
+    }
+    word(out, MONTHS[usize::try_from(month - 1).expect("at most 11")]);
+    number::ordinal(out, day);
+    out.push(',');
+    number::year(out, value(year));
+    true
+}
+
+/// `9:30`, `14:05`, `9:30pm`, `9am`, `1:02:03`; `16:9` is a ratio.
+fn time(token: &str, around: Around<'_>, out: &mut String) -> bool {
+    let lower = token.len() - 2.min(token.len());
+    let (clock, half) = match token.get(lower..) {
+        Some(half) if half.eq_ignore_ascii_case("am") => (&token[..lower], "A M"),
+        Some(half) if half.eq_ignore_ascii_case("pm") => (&token[..lower], "P M"),
+        _ => (token, ""),
+    };
+    if let Some([hour, minute, second]) = fields(clock, ':') {
+        number::cardinal(out, value(hour));
+        minutes(out, minute);
+        word(out, "and");
+        number::cardinal(out, value(second));
+        word(out, if value(second) == 1 { "second" } else { "seconds" });
+    } else if let Some([hour, minute]) = fields(clock, ':') {
+        if minute.len() != 2 || value(hour) > 24 || value(minute) > 59 {
+            number::cardinal(out, value(hour));
+            word(out, "to");
+            number::cardinal(out, value(minute));
+            return true;
+        }
+        number::cardinal(out, value(hour));
+        let halved = !half.is_empty() || is_half(around.after);
+        if value(minute) > 0 {
+            minutes(out, minute);
+        } else if value(hour) > 12 || value(hour) == 0 {
+            word(out, "hundred");
+        } else if !halved {
+            word(out, "o'clock");
+        }
+    } else if is_digits(clock) && !half.is_empty() && value(clock) <= 12 {
+        number::cardinal(out, value(clock));
+    } else {
+        return false;
+    }
+    if !half.is_empty() {
+        word(out, half);
+    }
+    true
+}
+
+fn minutes(out: &mut String, minute: &str) {
+    if minute.starts_with('0') {
+        word(out, "oh");
+    }
+    number::cardinal(out, value(minute));
+}
+
+/// Whether `word` says which half of the day.
+fn is_half(word: &str) -> bool {
+    ["am", "pm", "a.m", "p.m", "a.m.", "p.m."].iter().any(|half| half.eq_ignore_ascii_case(word))
+}
+
+/// Numbers that have a name of their own.
+fn special(token: &str, out: &mut String) -> bool {
+    let words = match token {
+        "24/7" => "twenty four seven",
+        "9/11" => "nine eleven",
+        "50/50" => "fifty fifty",
+        "20/20" => "twenty twenty",
+        "911" => "nine one one",
+        _ => return false,
+    };
+    word(out, words);
+    true
+}
+
+/// Groups of digits: `555-0142`, `+1-555-010-4477`, `212.555.0142`.
+fn phone(token: &str, around: Around<'_>, out: &mut String) -> bool {
+    let body = token.strip_prefix('+').unwrap_or(token);
+    let mark = if body.contains('-') { '-' } else { '.' };
+    let groups = body.split(mark).count();
+    if !body.split(mark).all(is_digits) {
+        return false;
+    }
+    let mut lengths = body.split(mark).map(str::len);
+    let announced = BEFORE_PHONE.iter().any(|word| word.eq_ignore_ascii_case(around.before));
+    let is_phone = match (groups, mark) {
+        // "(555) 123-4567" comes as two tokens; "+15550104477" and "5550104477" as one.
+        (1, _) => {
+            body.len() == 3 && looks_local(around.after, true) || body.len() > 9 && (body.len() < token.len() || announced)
+        }
+        (2, '-') => looks_local(body, announced || around.before.len() == 3 && is_digits(around.before)),
+        (3.., '-') => true,
+        (3, '.') => lengths.next() == Some(3) && lengths.next() == Some(3) && lengths.next() == Some(4),
+        _ => false,
+    };
+    if !is_phone {
+        return false;
+    }
+    if body.len() < token.len() {
+        word(out, "plus");
+    }
+    for (at, group) in body.split(mark).enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        number::digits(out, group);
+    }
+    true
+}
+
+/// Whether `token` is a seven-digit number such as `555-0142` and no range; `announced`: the text says it is one.
+fn looks_local(token: &str, announced: bool) -> bool {
+    let Some([exchange, line]) = fields(token, '-') else { return false };
+    exchange.len() == 3
+        && line.len() == 4
+        && (announced || line.starts_with('0') || exchange == "555" || value(exchange) % 10 != 0)
+}
+
+/// `1.2.3` with "point", `192.168.1.1` digit by digit with "dot".
+fn dotted(token: &str, out: &mut String) -> bool {
+    let groups = token.split('.').count();
+    if groups < 3 || !token.split('.').all(is_digits) || Number::exactly(token).is_some() {
+        return false;
+    }
+    for (at, group) in token.split('.').enumerate() {
+        if at > 0 {
+            word(out, if groups == 4 { "dot" } else { "point" });
+        }
+        if groups == 4 { number::digits(out, group) } else { number::cardinal(out, value(group)) }
+    }
+    true
+}
+
+/// `1990s`, `'90s`, `80s`.
+fn decade(token: &str, out: &mut String) -> bool {
+    let Some(digits) = token.strip_suffix("'s").or_else(|| token.strip_suffix('s')) else { return false };
+    let short = digits.strip_prefix('\'').unwrap_or(digits);
+    if !is_digits(short) || !short.ends_with('0') {
+        return false;
+    }
+    match (short.len(), value(short)) {
+        (4, 1_100..=2_090) | (2, 20..=90) => number::decade(out, value(short)),
+        _ => return false,
+    }
+    true
+}
+
+/// `5'10"`.
+fn height(token: &str, out: &mut String) -> bool {
+    let Some([feet, inches]) = fields(token.trim_end_matches('"'), '\'') else { return false };
+    number::cardinal(out, value(feet));
+    word(out, if value(feet) == 1 { "foot" } else { "feet" });
+    number::cardinal(out, value(inches));
+    if token.ends_with('"') {
+        word(out, if value(inches) == 1 { "inch" } else { "inches" });
+    }
+    true
+}
+
+/// `$3.50`, `$3.5M`, `£5`, `$10-20`, `$5/month`; "$5 million" uses up the word behind.
+fn money(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
+    let (currency, rest) = Currency::parse(token)?;
+    let (amount, rest) = Number::parse(rest)?;
+    let apart = if rest.is_empty() { unit::scale(around.after).filter(|word| word.len() > 2) } else { None };
+    if let Some(scale) = unit::scale(rest).or(apart) {
+        amount.say(out);
+        word(out, scale);
+        word(out, currency.name(false));
+        return Some(apart.is_some());
+    }
+    if let Some(end) = rest.strip_prefix(['-', '–']) {
+        let end = Currency::parse(end).map_or(end, |(_, end)| end);
+        let (end, rest) = Number::parse(end)?;
+        amount.say(out);
+        word(out, "to");
+        end.say(out);
+        if let Some(scale) = unit::scale(rest) {
+            word(out, scale);
+        }
+        word(out, currency.name(false));
+        return Some(false);
+    }
+    let cents = if amount.fraction.len() == 2 { Some(value(amount.fraction)) } else { None };
+    match (cents, currency.cent(cents == Some(1))) {
+        (Some(cents), Some(cent)) => {
+            if amount.value() != Some(0) {
+                number::cardinal(out, amount.value()?);
+                word(out, currency.name(amount.value() == Some(1)));
+            }
+            if cents > 0 {
+                if amount.value() != Some(0) {
+                    word(out, "and");
+                }
+                number::cardinal(out, cents);
+                word(out, cent);
+            }
+            if cents == 0 && amount.value() == Some(0) {
+                word(out, "zero");
+                word(out, currency.name(false));
+            }
+        }
+        _ => {
+            amount.say(out);
+            word(out, currency.name(amount.is_one()));
+        }
+    }
+    per(rest, out)
+}
+
+/// `/month`, `+` or nothing behind an amount.
+fn per(rest: &str, out: &mut String) -> Option<bool> {
+    if let Some(rest) = rest.strip_prefix('/') {
+        if rest.is_empty() || !rest.chars().all(char::is_alphabetic) {
+            return None;
+        }
+        word(out, "per");
+        word(out, unit::name(rest, true, false).unwrap_or(rest));
+    } else if rest == "+" {
+        word(out, "plus");
+    } else if !rest.is_empty() {
+        return None;
+    }
+    Some(false)
+}
+
+/// `2nd`, `21st`.
+fn ordinal(token: &str, out: &mut String) -> bool {
+    let Some(at) = token.find(|c: char| c.is_ascii_alphabetic()) else { return false };
+    let suffix = ["st", "nd", "rd", "th"].iter().any(|suffix| suffix.eq_ignore_ascii_case(&token[at..]));
+    match Number::exactly(&token[..at]).filter(|number| number.fraction.is_empty()).and_then(|number| number.value()) {
+        Some(n) if suffix => {
+            number::ordinal(out, n);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// `3/4`, `½`, `2½`; after a whole number "and" joins them.
+fn fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
+    if let Some([over, under]) = fields(token, '/') {
+        if over.len() > 3 || under.len() > 3 {
+            return false;
+        }
+        if is_digits(around.before) && value(over) < value(under) {
+            word(out, "and");
+            if value(over) == 1 && value(under) == 2 {
+                word(out, "a half");
+                return true;
+            }
+        }
+        number::fraction(out, value(over), value(under));
+        return true;
+    }
+    let Some((over, under)) = token.chars().next_back().and_then(vulgar) else { return false };
+    let whole = &token[..token.len() - token.chars().next_back().map_or(0, char::len_utf8)];
+    if !whole.is_empty() {
+        let Some(number) = Number::exactly(whole) else { return false };
+        number.say(out);
+    }
+    if !whole.is_empty() || is_digits(around.before) {
+        word(out, "and");
+        if (over, under) == (1, 2) {
+            word(out, "a half");
+            return true;
+        }
+    }
+    number::fraction(out, over, under);
+    true
+}
+
+fn is_vulgar(c: char) -> bool {
+    vulgar(c).is_some()
+}
+
+fn vulgar(c: char) -> Option<(u64, u64)> {
+    Some(match c {
+        '½' => (1, 2),
+        '⅓' => (1, 3),
+        '⅔' => (2, 3),
+        '¼' => (1, 4),
+        '¾' => (3, 4),
+        '⅛' => (1, 8),
+        '⅜' => (3, 8),
+        '⅝' => (5, 8),
+        '⅞' => (7, 8),
+        _ => return None,
+    })
+}
+
+/// `10-20`, `2010–2015`, `9-5`, `10-20%`, `3×4`, `2x4`.
+fn range(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
+    let (from, rest) = Number::parse(token)?;
+    let mark = rest.chars().next().filter(|c| "-–x×".contains(*c))?;
+    let (to, rest) = Number::parse(&rest[mark.len_utf8()..])?;
+    let by = matches!(mark, 'x' | '×');
+    let name = unit::name(rest, false, false);
+    let more = by && rest.starts_with(mark);
+    if !rest.is_empty() && name.is_none() && !more || by && mark == '×' && rest.is_empty() && !by_size(&from, &to) {
+        return None;
+    }
+    let years = !by && name.is_none() && is_year(&from, around) && (is_year(&to, around) || to.whole().len() == 2);
+    if years {
+        number::year(out, from.value()?);
+        word(out, "to");
+        number::year(out, to.value()?);
+        return Some(false);
+    }
+    from.say(out);
+    word(out, if by { "by" } else { "to" });
+    if more {
+        return range(&token[token.len() - rest.len() - to_length(&to)..], around, out);
+    }
+    to.say(out);
+    if let Some(name) = name {
+        word(out, name);
+        return Some(false);
+    }
+    Some(unit_behind(&to, around, out))
+}
+
+fn to_length(number: &Number<'_>) -> usize {
+    number.whole().len() + if number.fraction.is_empty() { 0 } else { 1 + number.fraction.len() }
+}
+
+/// `3×4` is a product, `1920×1080` a size.
+fn by_size(from: &Number<'_>, to: &Number<'_>) -> bool {
+    from.whole().len() > 2 && to.whole().len() > 2
+}
+
+/// A number, its unit, or neither more than a number.
+fn quantity(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
+    let (number, rest) = Number::parse(token)?;
+    if rest.is_empty() {
+        if is_year(&number, around) {
+            number::year(out, number.value()?);
+            return Some(false);
+        }
+        if is_digits(token) && is_month(around.before) && value(token) <= 31 {
+            number::ordinal(out, value(token));
+            return Some(false);
+        }
+        number.say(out);
+        return Some(unit_behind(&number, around, out));
+    }
+    if let Some(name) = unit::name(rest, number.is_one(), false) {
+        number.say(out);
+        word(out, name);
+        return Some(false);
+    }
+    // "25%+", "10+", "5/day"
+    let end = rest.find(['/', '+']).unwrap_or(rest.len());
+    let name = if end == 0 { None } else { Some(unit::name(&rest[..end], number.is_one(), false)?) };
+    number.say(out);
+    if let Some(name) = name {
+        word(out, name);
+    }
+    per(&rest[end..], out)
+}
+
+/// Reads the unit behind the number just said, if there is one.
+fn unit_behind(number: &Number<'_>, around: Around<'_>, out: &mut String) -> bool {
+    match unit::name(around.after, number.is_one(), true) {
+        Some(name) => {
+            word(out, name);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Whether `word` is the name of a month or short for one.
+pub(super) fn is_month(word: &str) -> bool {
+    MONTHS.contains(&abbreviation::reading(word).unwrap_or(word))
+}
+
+/// Whether `number` is a year rather than a count.
+fn is_year(number: &Number<'_>, around: Around<'_>) -> bool {
+    if !number.is_plain() || number.whole().len() != 4 || number.whole().starts_with('0') {
+        return false;
+    }
+    let announced = BEFORE_YEAR.iter().any(|word| word.eq_ignore_ascii_case(around.before))
+        || is_month(around.before)
+        || matches!(around.after, "BC" | "AD" | "BCE" | "CE");
+    let counts = around.after.ends_with('s') && around.after.len() > 3 && !matches!(around.after, "was" | "always")
+        || unit::name(around.after, false, true).is_some()
+        || around.after == "people";
+    match number.value() {
+        Some(1_900..=2_099) => announced || !counts,
+        Some(1_100..=2_999) => announced && !counts,
+        _ => false,
+    }
+}
