@@ -45,7 +45,7 @@ async fn measure(server: &Server, connected: usize, window: Duration) {
     tokio::time::sleep(window).await;
     let (after, seconds) = (server.usage(), begin.elapsed().as_secs_f64());
     let per_second = |count: fn(&ProcessUsage) -> f64| (count(&after) - count(&before)) / seconds;
-    let one = |name, unit, value| Series { name, unit, values: vec![value] };
+    let one = |name, unit, value| Series { values: vec![value], ..Series::new(name, unit) };
     let series = [
         one("cpu", "percent of a core", 100.0 * per_second(|usage| usage.cpu.as_secs_f64())),
         one("context_switches", "1/s", per_second(|usage| usage.context_switches as f64)),

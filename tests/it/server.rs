@@ -173,8 +173,9 @@ impl Server {
         // A thread may end while we look: its file is empty then.
         let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
         // Nanoseconds on a core; utime and stime of /proc/PID/stat count in steps of 10 ms.
-        let on_core =
-            |task: &PathBuf| read(task.join("schedstat")).split(' ').next().and_then(|n| n.parse::<u64>().ok());
+        let on_core = |task: &PathBuf| {
+            read(task.join("schedstat")).split(' ').next().and_then(|n| n.parse::<u64>().ok())
+        };
         let switches = |task: &PathBuf| {
             let status = read(task.join("status"));
             let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
@@ -193,6 +194,7 @@ impl Server {
     }
 
     /// Processes that the server has started and that are still there.
+    #[cfg(feature = "builtin-llm")]
     pub(crate) fn children(&self) -> Vec<Pid> {
         let processes = std::fs::read_dir("/proc").expect("Linux");
         let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
