@@ -99,6 +99,9 @@ pub enum TalkError {
         /// What it understood.
         transcript: String,
     },
+    /// No timer or socket can be had from the operating system.
+    #[error("the runtime cannot start: {0}")]
+    Runtime(std::io::Error),
     /// A message is not JSON.
     #[error("the server sent what is no event: {text}")]
     NotAnEvent {
@@ -119,11 +122,16 @@ impl TalkError {
     }
 }
 
-/// Asks as often as `args` say and prints what came back.
+/// Asks as often as `args` say and prints what came back. Blocks; brings its own runtime, one thread of it.
 ///
 /// # Errors
 /// [`TalkError`] of the first turn that failed.
-pub async fn run(args: TalkArgs) -> Result<(), TalkError> {
+pub fn run(args: TalkArgs) -> Result<(), TalkError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(TalkError::Runtime)?.block_on(talk(args))
+}
+
+async fn talk(args: TalkArgs) -> Result<(), TalkError> {
     let question = match (&args.input, &args.text) {
         (Some(path), _) => Question::Spoken(Recording::load(path)?),
         (None, text) => Question::Written(text.clone().unwrap_or_default()),

@@ -14,6 +14,7 @@ mod barge_in;
 mod cancel;
 mod clients;
 mod framing;
+mod idle;
 mod isolation;
 mod llm_failures;
 mod many_talkers;

@@ -51,6 +51,8 @@ pub(crate) struct ProcessUsage {
     pub(crate) cpu: Duration,
     /// Resident memory.
     pub(crate) rss_bytes: u64,
+    /// Times that a living thread went to sleep or was sent away from its core.
+    pub(crate) context_switches: u64,
     /// Threads alive.
     pub(crate) threads: usize,
 }
@@ -110,10 +112,6 @@ impl Server {
         &self.ready_line
     }
 
-    pub(crate) fn pid(&self) -> Pid {
-        self.pid
-    }
-
     /// Status and body of `GET path`.
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         http_get(self.addr, path).await.unwrap_or_else(|error| panic!("GET {path}: {error}"))
@@ -140,7 +138,12 @@ impl Server {
 
     /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
-        kill_process(self.pid, Signal::TERM).expect("the process is ours and not reaped");
+        self.signal(Signal::TERM);
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid, signal).expect("the process is ours and not reaped");
     }
 
     /// Waits for the end of the process.
@@ -165,25 +168,43 @@ impl Server {
 
     pub(crate) fn usage(&self) -> ProcessUsage {
         let proc = PathBuf::from(format!("/proc/{}", self.pid.as_raw_nonzero()));
-        let read = |path: PathBuf| {
-            std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-        };
         let tasks = std::fs::read_dir(proc.join("task")).expect("the server is alive");
-        // Nanoseconds on a core, per thread; utime and stime of /proc/PID/stat count in steps of 10 ms.
-        let on_core = |task: PathBuf| std::fs::read_to_string(task.join("schedstat")).unwrap_or_default();
-        let nanos: Vec<u64> = tasks
-            .flatten()
-            .map(|task| on_core(task.path()).split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0))
-            .collect();
+        let tasks: Vec<_> = tasks.flatten().map(|task| task.path()).collect();
+        // A thread may end while we look: its file is empty then.
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        // Nanoseconds on a core; utime and stime of /proc/PID/stat count in steps of 10 ms.
+        let on_core = |task: &PathBuf| {
+            read(task.join("schedstat")).split(' ').next().and_then(|n| n.parse::<u64>().ok())
+        };
+        let switches = |task: &PathBuf| {
+            let status = read(task.join("status"));
+            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+            counts.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum::<u64>()
+        };
         let status = read(proc.join("status"));
         let kilobytes =
             status.lines().find_map(|line| line.strip_prefix("VmRSS:")).map(|rest| rest.replace("kB", ""));
         let rss_kb: u64 = kilobytes.and_then(|n| n.trim().parse().ok()).expect("a VmRSS line");
         ProcessUsage {
-            cpu: Duration::from_nanos(nanos.iter().sum()),
+            cpu: Duration::from_nanos(tasks.iter().filter_map(on_core).sum()),
             rss_bytes: rss_kb * 1_024,
-            threads: nanos.len(),
+            context_switches: tasks.iter().map(switches).sum(),
+            threads: tasks.len(),
         }
+    }
+
+    /// Processes that the server has started and that are still there.
+    #[cfg(feature = "builtin-llm")]
+    pub(crate) fn children(&self) -> Vec<Pid> {
+        let processes = std::fs::read_dir("/proc").expect("Linux");
+        let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let parent = |pid: i32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            // The name, in parentheses, may hold anything; after it come the state and the parent.
+            stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<i32>().ok()
+        };
+        let ours = self.pid.as_raw_nonzero().get();
+        pids.filter(|&pid| parent(pid) == Some(ours)).filter_map(Pid::from_raw).collect()
     }
 }
 

@@ -87,3 +87,26 @@ async fn a_second_signal_ends_it_at_once() {
     server.terminate();
     server.exit(IDLE_LIMIT).await;
 }
+
+/// The child that runs the built-in language model must not outlive the server, not even when nobody can end it.
+#[cfg(feature = "builtin-llm")]
+#[tokio::test]
+async fn the_language_model_child_ends_with_the_server() {
+    use rustix::process::{Signal, test_kill_process};
+
+    for signal in [Signal::TERM, Signal::KILL] {
+        let mut server = Server::real_with(1, &[]).await;
+        let children = server.children();
+        assert!(!children.is_empty(), "real stages without --llm-url have a child");
+        server.signal(signal);
+        server.exit(DRAIN_LIMIT).await;
+        let deadline = tokio::time::Instant::now() + IDLE_LIMIT;
+        while children.iter().any(|&child| test_kill_process(child).is_ok()) {
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{children:?} outlive the server after {signal:?}"
+            );
+            tokio::task::yield_now().await;
+        }
+    }
+}
