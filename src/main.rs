@@ -59,10 +59,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Serve(args) => antiphon::server::serve(&args)?,
-        Command::Talk(args) => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(antiphon::edge::talk::run(args))?;
-        }
+        Command::Talk(args) => antiphon::edge::talk::run(args)?,
         Command::Models(command) => antiphon::store::run(command)?,
         Command::Profile(command) => antiphon::profile::run(command)?,
         Command::Validate { files } => antiphon::profile::validate(&files)?,
