@@ -313,7 +313,7 @@ impl Serialize for SessionObject {
 }
 
 impl Serialize for ResponseStatus {
-    /// The word alone; see [`ResponseStatus::details`].
+    /// The word alone; `status_details` is a member of its own.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }

@@ -124,13 +124,13 @@ pub enum Fault {
     ItemNotFound {
         /// Path of the field.
         param: String,
-        /// The id, [`quoted`].
+        /// The id, in quotes, shortened.
         found: String,
     },
     /// An item id that is taken.
     #[error("item {found} is in the conversation already")]
     ItemExists {
-        /// The id, [`quoted`].
+        /// The id, in quotes, shortened.
         found: String,
     },
     /// Another voice after the first audio.
@@ -138,7 +138,7 @@ pub enum Fault {
     VoiceFixed {
         /// The voice of the session.
         current: String,
-        /// The voice asked for, [`quoted`].
+        /// The voice asked for, in quotes, shortened.
         asked: String,
     },
     /// The pool has no free unit.

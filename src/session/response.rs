@@ -91,9 +91,6 @@ impl Session {
 
     pub(super) fn start_response(&mut self, request: ResponseRequest) {
         debug_assert!(self.response.is_none());
-        if !request.out_of_band {
-            self.owed = false;
-        }
         let response = Response {
             key: ResponseKey(self.next_response),
             id: ResponseId::fresh(),
@@ -155,6 +152,8 @@ impl Session {
             return;
         }
         response.stage = Stage::Asked;
+        // Everything that has been said is in the conversation now: this answer is the answer to it.
+        self.owed &= response.out_of_band();
         let key = response.key;
         let tokens_max = match response.tokens_max {
             MaxTokens::Unlimited => None,
