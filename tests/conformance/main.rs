@@ -5,6 +5,7 @@
 //! events of all cases written to a file, one a line, to check them against other people's types.
 
 mod bench;
+mod faithful;
 mod random;
 mod script;
 mod strict_client;

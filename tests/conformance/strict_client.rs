@@ -90,6 +90,12 @@ impl StrictClient {
         }
     }
 
+    /// What has begun and not ended: committed items without transcript, a response without `response.done`.
+    pub(crate) fn unsettled(&self) -> Vec<String> {
+        let items = self.items.iter().filter(|(_, item)| item.committed && !(item.done && item.transcribed));
+        items.map(|(id, _)| id).chain(self.response.iter().map(|response| &response.id)).cloned().collect()
+    }
+
     fn judge(&mut self, event: &Value) -> Result<(), String> {
         let kind = text(event, "type")?;
         if self.closed {
