@@ -5,7 +5,8 @@ use crate::limits::APPEND_BYTES_MAX;
 /// Longest piece of the client's own text that an error message repeats, bytes.
 const QUOTE_BYTES_MAX: usize = 80;
 
-/// What is wrong. The text is the wire's `message`; [`Fault::code`], [`Fault::kind`] and [`Fault::param`] are the rest.
+/// What is wrong. The text is the wire's `message`; [`Fault::code`], [`Fault::kind`] and [`Fault::param`] are
+/// the rest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {

@@ -1,7 +1,8 @@
-//! What can be read from a message without parsing it: the append event, a client's `event_id`, broken escapes.
+//! What can be read from a message without parsing it: the append event, a client's `event_id`, broken
+//! escapes.
 //!
-//! [`flat_append`] is the audio path. It answers only for a flat object of plain strings, which is what every client
-//! sends; whatever else a message may be is `None` here and left to the parser, with the same meaning.
+//! [`flat_append`] is the audio path. It answers only for a flat object of plain strings, which is what every
+//! client sends; whatever else a message may be is `None` here and left to the parser, with the same meaning.
 
 use super::client_event::EVENT_ID_BYTES_MAX;
 
@@ -15,8 +16,8 @@ pub(super) struct FlatAppend<'a> {
 /// Type of the append event.
 pub(super) const APPEND: &str = "input_audio_buffer.append";
 
-/// Reads `{"type":"input_audio_buffer.append","audio":"…"}`, members in any order, unknown ones allowed, if every
-/// member is a string without escapes. Of a repeated member the last one counts.
+/// Reads `{"type":"input_audio_buffer.append","audio":"…"}`, members in any order, unknown ones allowed, if
+/// every member is a string without escapes. Of a repeated member the last one counts.
 pub(super) fn flat_append(text: &str) -> Option<FlatAppend<'_>> {
     let mut scanner = Scanner { text, at: 0 };
     let (mut kind, mut audio, mut event_id) = (None, None, None);
@@ -43,7 +44,8 @@ pub(super) fn flat_append(text: &str) -> Option<FlatAppend<'_>> {
     (complete && readable).then_some(FlatAppend { audio: audio?, event_id })
 }
 
-/// The value of the top-level member `event_id` of something that may not be JSON; only a plain, short string counts.
+/// The value of the top-level member `event_id` of something that may not be JSON; only a plain, short string
+/// counts.
 pub(super) fn recover_event_id(text: &str) -> Option<&str> {
     let mut scanner = Scanner { text, at: 0 };
     scanner.token(b'{')?;
@@ -68,8 +70,8 @@ pub(super) fn recover_event_id(text: &str) -> Option<&str> {
     }
 }
 
-/// Replaces each `\uXXXX` that is half of a surrogate pair without its other half by `\ufffd`, in place. JavaScript
-/// clients send these when they cut a text inside an emoji. Says whether there was any.
+/// Replaces each `\uXXXX` that is half of a surrogate pair without its other half by `\ufffd`, in place.
+/// JavaScript clients send these when they cut a text inside an emoji. Says whether there was any.
 pub(super) fn mend_surrogates(message: &mut [u8]) -> bool {
     let mut mended = false;
     let mut at = 0;

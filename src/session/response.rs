@@ -219,9 +219,9 @@ impl Session {
 
     /// Where `samples` samples at `rate` of `response` belong, and counts them as sent.
     ///
-    /// The rule that keeps the order on the wire: there is an answer only when [`Session::poll`] has nothing left. On
-    /// `None`, poll until it is empty; if that gave anything, ask again; if not, the frame is stale: drop it. So the
-    /// first frame of a response, which opens its item, takes two calls, every other one.
+    /// The rule that keeps the order on the wire: there is an answer only when [`Session::poll`] has nothing
+    /// left. On `None`, poll until it is empty; if that gave anything, ask again; if not, the frame is stale:
+    /// drop it. So the first frame of a response, which opens its item, takes two calls, every other one.
     pub fn audio(
         &mut self,
         response: ResponseKey,
@@ -297,7 +297,8 @@ impl Session {
         );
     }
 
-    /// The only end of a response: closes its item and says `response.done`. Usage is zero where it is not known.
+    /// The only end of a response: closes its item and says `response.done`. Usage is zero where it is not
+    /// known.
     fn finish_response(&mut self, status: ResponseStatus, usage: TokenUsage) {
         let Some(response) = self.response.take() else {
             return;

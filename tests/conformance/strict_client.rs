@@ -1,5 +1,5 @@
-//! A client that forgives nothing: ids must be announced before use, events come in the order of the reference, a
-//! response ends once and is silent afterwards.
+//! A client that forgives nothing: ids must be announced before use, events come in the order of the
+//! reference, a response ends once and is silent afterwards.
 
 use std::collections::{HashMap, HashSet};
 
