@@ -5,6 +5,7 @@ mod amount;
 pub mod clause;
 pub mod normalise;
 mod number;
+pub mod phonemes;
 mod roman;
 pub mod speakable;
 mod spelling;
