@@ -19,8 +19,8 @@ pub struct Choice {
 }
 
 impl Profile {
-    /// The profile that `argument` names: `auto` for the best one for `machine`, the name of a profile that is
-    /// compiled in, or a path that ends in `.toml`.
+    /// The profile that `argument` names: `auto` for the best one for `machine`, the name of a profile that
+    /// is compiled in, or a path that ends in `.toml`.
     ///
     /// # Errors
     /// [`ProfileError::Unknown`]; those of [`Profile::read`].
@@ -84,21 +84,23 @@ fn fit(profile: &Profile, machine: &Machine) -> Option<Fit> {
     })
 }
 
-/// The best of `candidates` for `machine`: one made for its accelerator before one for its processor before one for
-/// any machine; then the better measured one; then the first. `None` if none fits.
+/// The best of `candidates` for `machine`: one made for its accelerator before one for its processor before
+/// one for any machine; then the better measured one; then the first. `None` if none fits.
 #[must_use]
 pub fn choose(machine: &Machine, candidates: Vec<Profile>) -> Option<Choice> {
     let fitting = candidates.into_iter().filter_map(|profile| Some((fit(&profile, machine)?, profile)));
     let (fit, profile) = fitting.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
-    let name =
-        |name: &Option<String>| name.as_deref().map_or("(not found)".to_owned(), |name| format!("{name:?}"));
-    let (cpu, accelerator) = (name(&machine.cpu_model), name(&machine.accelerator));
+    let part = |what: &str, name: &Option<String>| {
+        name.as_deref().map_or_else(|| format!("no {what}"), |name| format!("{what} {name:?}"))
+    };
+    let (cpu, accelerator) =
+        (part("processor", &machine.cpu_model), part("accelerator", &machine.accelerator));
     let reason = match (fit.accelerator, fit.cpu) {
-        (true, true) => format!("made for accelerator {accelerator} and processor {cpu}"),
-        (true, false) => format!("made for accelerator {accelerator}"),
-        (false, true) => format!("made for processor {cpu}"),
+        (true, true) => format!("made for {accelerator} and {cpu}"),
+        (true, false) => format!("made for {accelerator}"),
+        (false, true) => format!("made for {cpu}"),
         (false, false) => {
-            format!("fits any machine; none is made for processor {cpu} or accelerator {accelerator}")
+            format!("fits any machine; found {cpu} and {accelerator}, for which none is made")
         }
     };
     Some(Choice { profile, reason })

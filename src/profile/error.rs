@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One thing that is wrong with a profile: file, line where it is known, key, what was found, what was expected.
+/// One thing that is wrong with a profile: file, line where it is known, key, what was found, what was
+/// expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem(String);
 
@@ -32,7 +33,8 @@ fn place(text: &str, offset: usize) -> (usize, String) {
     let before = text.get(..offset).unwrap_or(text);
     let number = before.matches('\n').count();
     let lines: Vec<_> = text.lines().take(number + 1).map(str::trim).collect();
-    let section = |line: &str| Some(line.strip_prefix('[')?.split_once(']')?.0.to_owned());
+    let section =
+        |line: &str| Some(line.strip_prefix('[')?.trim_start_matches('[').split_once(']')?.0.to_owned());
     let table = lines.iter().rev().find_map(|line| section(line));
     let here = lines.last().copied().unwrap_or_default();
     let key = here.split_once('=').filter(|_| section(here).is_none()).map(|(key, _)| key.trim().to_owned());
@@ -45,12 +47,12 @@ fn place(text: &str, offset: usize) -> (usize, String) {
 #[non_exhaustive]
 pub enum ProfileError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: cannot read ({reason})", path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// The file says something wrong. At least one problem; the message shows the first.
     #[error("{}{}", .0[0], more(.0.len()))]

@@ -44,21 +44,20 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine. What the system does not tell stays `None`; nothing of it is an error. Starts `nvidia-smi` if
-    /// there is a driver for it.
+    /// This machine. What the system does not tell stays `None`; nothing of it is an error. Starts
+    /// `nvidia-smi` if there is a driver for it.
     #[must_use]
     pub fn detect() -> Self {
         let mut machine = Self::read(Path::new("/"));
-        if machine.driver.is_some() || Path::new("/dev/nvidiactl").exists() {
-            if let Some(report) = nvidia_smi() {
-                machine.take_nvidia_smi(&report);
-            }
+        let has_driver = machine.driver.is_some() || Path::new("/dev/nvidiactl").exists();
+        if let Some(report) = has_driver.then(nvidia_smi).flatten() {
+            machine.take_nvidia_smi(&report);
         }
         machine
     }
 
-    /// Logical processors that this process may use: less than [`Machine::cores_logical`] under an affinity mask or
-    /// a control group's quota.
+    /// Logical processors that this process may use: less than [`Machine::cores_logical`] under an affinity
+    /// mask or a control group's quota.
     #[must_use]
     pub fn cores_usable() -> u16 {
         std::thread::available_parallelism().map_or(1, |cores| u16::try_from(cores.get()).unwrap_or(u16::MAX))
@@ -101,8 +100,8 @@ impl Machine {
         }
     }
 
-    /// What `nvidia-smi` says goes before what the driver's files say: in a container it names the devices that may
-    /// be used.
+    /// What `nvidia-smi` says goes before what the driver's files say: in a container it names the devices
+    /// that may be used.
     fn take_nvidia_smi(&mut self, report: &str) {
         let Some(first) = report.lines().next() else { return };
         let [name, mebibytes, driver] = first.split(',').map(str::trim).collect::<Vec<_>>()[..] else {
@@ -198,7 +197,8 @@ fn proc_accelerator(gpus: &Path) -> Option<String> {
     field(&information, "Model").map(str::to_owned)
 }
 
-/// The version is the first word that begins with a digit: `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  …`.
+/// The version is the first word that begins with a digit: `NVRM version: NVIDIA UNIX x86_64 Kernel Module
+/// 570.86.15  …`.
 fn driver_version(line: &str) -> Option<String> {
     line.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(str::to_owned)
 }

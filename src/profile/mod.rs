@@ -1,7 +1,8 @@
 //! Hardware profiles: what a machine is, what is chosen for it, what is promised on it, what was seen.
 //!
-//! A profile is one TOML file per machine class in `hw-profiles/`, whose README describes the format. The files there
-//! are compiled in; `--profile auto` chooses among them. Runs on the main thread, before the server starts.
+//! A profile is one TOML file per machine class in `hw-profiles/`, whose README describes the format. The
+//! files there are compiled in; `--profile auto` chooses among them. Runs on the main thread, before the
+//! server starts.
 
 mod choice;
 mod command;
@@ -64,7 +65,8 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meta {
-    /// The file's name without `.toml`: `<cpu>-<accelerator|cpu>-<os>`, lower case, or one that says that it is generic.
+    /// The file's name without `.toml`: `<cpu>-<accelerator|cpu>-<os>`, lower case, or one that says that it
+    /// is generic.
     pub name: String,
     /// Who says so.
     pub status: Status,
@@ -114,7 +116,7 @@ impl Profile {
     /// [`ProfileError::Read`], [`ProfileError::Invalid`].
     pub fn read(path: &Path) -> Result<Self, ProfileError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|source| ProfileError::Read { path: path.to_owned(), source })?;
+            .map_err(|reason| ProfileError::Read { path: path.to_owned(), reason })?;
         let profile = Self::parse(&text, path)?;
         let stem = path.file_stem().unwrap_or_default();
         if stem == profile.meta.name.as_str() {
@@ -127,8 +129,8 @@ impl Profile {
     /// Parses the text of a profile; `file` is for the errors.
     ///
     /// # Errors
-    /// [`ProfileError::Invalid`] with the first problem of the syntax or of a value, else with every rule that the
-    /// values break together.
+    /// [`ProfileError::Invalid`] with the first problem of the syntax or of a value, else with every rule
+    /// that the values break together.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text)
             .map_err(|error| ProfileError::Invalid(vec![Problem::of_toml(file, text, &error)]))?;

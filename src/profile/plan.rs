@@ -15,14 +15,17 @@ pub struct Plan {
     pub edge_threads: Count<64>,
     /// Threads of the voice activity stage. Auto: an eighth of the cores, at most 8.
     pub vad_workers: Count<64>,
-    /// Windows of different units that one call of the detector may take together. Larger is cheaper per window and
-    /// later for the first of them.
+    /// Windows of different units that one call of the detector may take together. Larger is cheaper per
+    /// window and later for the first of them.
     pub vad_batch: Whole<1, 64>,
-    /// Threads of the recognition stage, each with its own model instance. Auto: a quarter of the cores, at most 16.
+    /// Threads of the recognition stage, each with its own model instance. Auto: a quarter of the cores, at
+    /// most 16.
     pub stt_workers: Count<64>,
-    /// Threads of the synthesis stage, each with its own model instance. Auto: a quarter of the cores, at most 16.
+    /// Threads of the synthesis stage, each with its own model instance. Auto: a quarter of the cores, at
+    /// most 16.
     pub tts_workers: Count<64>,
-    /// Threads of the built-in language model. Auto: half of the cores, at least 2 where there are 2, at most 16.
+    /// Threads of the built-in language model. Auto: half of the cores, at least 2 where there are 2, at most
+    /// 16.
     pub llm_threads: Count<64>,
     /// Conversations whose key-value cache the built-in language model keeps. Auto: one per unit, at most 16.
     pub llm_slots: Count<256>,
@@ -81,10 +84,10 @@ pub struct Counts {
 impl Plan {
     /// The numbers for `cores` logical processors; each field of [`Plan`] documents its rule.
     ///
-    /// The rules are estimates, not measurements of whole conversations: per conversation at a time, half of it
-    /// spoken by the machine, the default models need about 6 % of a core for synthesis (real-time factor 0.12), 5 % for the
-    /// language model, 3 % for recognition, 1 % for voice activity and end of turn together; with 4 units per core
-    /// there is room for coincidences.
+    /// The rules are estimates, not measurements of whole conversations: per conversation at a time, half of
+    /// it spoken by the machine, the default models need about 6 % of a core for synthesis (real-time factor
+    /// 0.12), 5 % for the language model, 3 % for recognition, 1 % for voice activity and end of turn
+    /// together; with 4 units per core there is room for coincidences.
     #[must_use]
     pub fn counts(&self, cores: u16) -> Counts {
         let cores = cores.max(1);
@@ -108,8 +111,8 @@ impl std::fmt::Display for Counts {
             self;
         write!(
             f,
-            "{units} units; threads: edge {edge_threads}, vad {vad_workers}, stt {stt_workers}, tts {tts_workers}, \
-             llm {llm_threads}; llm slots {llm_slots}"
+            "{units} units; threads: edge {edge_threads}, vad {vad_workers}, stt {stt_workers}, tts \
+             {tts_workers}, llm {llm_threads}; llm slots {llm_slots}"
         )
     }
 }

@@ -17,7 +17,8 @@ fn accepts(text: &str) -> bool {
     Profile::parse(text, Path::new("x.toml")).is_ok()
 }
 
-/// The keys that the parser knows in the table `header`, out of its own complaint about one that it does not know.
+/// The keys that the parser knows in the table `header`, out of its own complaint about one that it does not
+/// know.
 fn keys_of_parser(header: &str) -> BTreeSet<String> {
     let text = match header {
         "" => format!("no_such_key = 1\n{GENERIC}"),

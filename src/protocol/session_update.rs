@@ -91,6 +91,10 @@ pub struct TranscriptionUpdate {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the fields are those of SessionObject")]
 pub struct SessionUpdate {
+    /// `audio.input`, or `audio`, is `null`: everything in it is as in a new session.
+    pub reset_input: bool,
+    /// The same for `audio.output`.
+    pub reset_output: bool,
     pub instructions: Patch<String>,
     pub output_modality: Patch<Modality>,
     pub tokens_max: Patch<MaxTokens>,
@@ -119,6 +123,8 @@ impl SessionUpdate {
         nested(&input, "format", pcm_24k)?;
         nested(&output, "format", pcm_24k)?;
         Ok(Self {
+            reset_input: matches!(audio, Patch::Clear) || matches!(input, Patch::Clear),
+            reset_output: matches!(audio, Patch::Clear) || matches!(output, Patch::Clear),
             instructions: session.patch("instructions", |field| field.owned_up_to(TEXT_BYTES_MAX))?,
             output_modality: session.patch("output_modalities", Modality::read)?,
             tokens_max: session.patch("max_output_tokens", MaxTokens::read)?,
@@ -167,15 +173,14 @@ impl TurnDetectionUpdate {
     }
 }
 
-/// A member of an object that itself may be absent or `null`: clearing an object clears what is in it.
+/// A member of an object that itself may be absent or `null`; nothing is in it then.
 fn nested<'t, 'i, T>(
     parent: &Patch<Fields<'t, 'i>>,
     name: &str,
     read: impl FnOnce(&Field<'t, 'i>) -> Result<T, Fault>,
 ) -> Result<Patch<T>, Fault> {
     match parent {
-        Patch::Keep => Ok(Patch::Keep),
-        Patch::Clear => Ok(Patch::Clear),
+        Patch::Keep | Patch::Clear => Ok(Patch::Keep),
         Patch::Set(fields) => fields.patch(name, read),
     }
 }

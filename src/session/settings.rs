@@ -69,7 +69,7 @@ impl SessionConfig {
 }
 
 /// `settings` after `update`, or what is wrong with it; all or nothing. `null` means off where something can be off,
-/// empty for instructions and tools, and the value of `defaults` elsewhere. With `has_spoken` the voice is fixed.
+/// empty for instructions and tools, and the value of `defaults` elsewhere: a `null` object puts all its fields back. With `has_spoken` the voice is fixed.
 pub(super) fn updated(
     settings: &SessionObject,
     defaults: &SessionObject,
@@ -77,6 +77,15 @@ pub(super) fn updated(
     has_spoken: bool,
 ) -> Result<SessionObject, Fault> {
     let mut next = settings.clone();
+    if update.reset_input {
+        next.noise_reduction.clone_from(&defaults.noise_reduction);
+        next.transcription.clone_from(&defaults.transcription);
+        next.turn_detection = defaults.turn_detection;
+    }
+    if update.reset_output {
+        next.voice.clone_from(&defaults.voice);
+        next.speed = defaults.speed;
+    }
     update.instructions.apply(&mut next.instructions, String::new);
     update.output_modality.apply(&mut next.output_modality, || defaults.output_modality);
     update.tokens_max.apply(&mut next.tokens_max, || defaults.tokens_max);

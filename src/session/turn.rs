@@ -198,7 +198,8 @@ impl Session {
         let answer =
             by_detector && self.settings.turn_detection.is_some_and(|detection| detection.create_response);
         let committed = CommittedItem { item, audio_ms, answer };
-        match self.hearing.transcripts.iter_mut().find(|entry| entry.utterance == utterance) {
+        let early = |entry: &&mut Transcript| entry.utterance == utterance && entry.committed.is_none();
+        match self.hearing.transcripts.iter_mut().find(early) {
             Some(early) => early.committed = Some(committed),
             None => self.hearing.transcripts.push(Transcript {
                 utterance,

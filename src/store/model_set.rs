@@ -17,8 +17,8 @@ pub enum WhenMissing {
     Fail,
 }
 
-/// The model files of one server. Each path is a file that was there, and that had the manifest's SHA-256 if it is in
-/// the cache, when the set was made.
+/// The model files of one server. Each path is a file that was there, and that had the manifest's SHA-256 if
+/// it is in the cache, when the set was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSet {
     /// ONNX Runtime's shared library.
@@ -42,9 +42,9 @@ pub struct ModelSet {
 }
 
 impl ModelSet {
-    /// Resolves every file that a server needs: `local` where the user named a path of their own (taken as it is), else the
-    /// cache. A Piper voice of the user's own brings its table with it, at its path with `.json` appended, unless
-    /// `local` names that too.
+    /// Resolves every file that a server needs: `local` where the user named a path of their own (taken as it
+    /// is), else the cache. A Piper voice of the user's own brings its table with it, at its path with
+    /// `.json` appended, unless `local` names that too.
     ///
     /// # Errors
     /// [`StoreError::Missing`] for a local path that is no file; the errors of [`Cache::fetch`] with

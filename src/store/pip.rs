@@ -13,14 +13,16 @@ use super::manifest::Wheel;
 /// How often the size of the growing file is looked at.
 const LOOK_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The Python that wheels are chosen for: every wheel of the manifest admits it. The machine's own may be any that has pip 20.
+/// The Python that wheels are chosen for: every wheel of the manifest admits it. The machine's own may be any
+/// that has pip 20.
 const PYTHON_VERSION: &str = "3.11";
 
 /// Lets pip save `wheel` into the empty folder `into`. `reached` hears the bytes that are there so far.
 ///
 /// # Errors
-/// [`StoreError::PythonMissing`], [`StoreError::PipMissing`], [`StoreError::NoNetwork`], [`StoreError::NoVersion`],
-/// [`StoreError::DiskFull`], [`StoreError::Pip`], [`StoreError::OtherWheel`], [`StoreError::Io`].
+/// [`StoreError::PythonMissing`], [`StoreError::PipMissing`], [`StoreError::NoNetwork`],
+/// [`StoreError::NoVersion`], [`StoreError::DiskFull`], [`StoreError::Pip`], [`StoreError::OtherWheel`],
+/// [`StoreError::Io`].
 pub(super) fn download(
     python: &Path,
     wheel: &Wheel,
@@ -29,8 +31,8 @@ pub(super) fn download(
 ) -> Result<PathBuf, StoreError> {
     let (status, output) =
         run(&mut command(python, wheel, into), into, reached).map_err(|failure| match failure {
-            Failure::Start(source) => StoreError::PythonMissing { python: python.to_owned(), source },
-            Failure::Watch(source) => StoreError::reading(into, source),
+            Failure::Start(reason) => StoreError::PythonMissing { python: python.to_owned(), reason },
+            Failure::Watch(reason) => StoreError::reading(into, reason),
         })?;
     if !status.success() {
         return Err(explain(&output, status, python, wheel, into));
@@ -54,8 +56,9 @@ fn command(python: &Path, wheel: &Wheel, into: &Path) -> Command {
         wheel.platform,
     ]);
     command.arg("--dest").arg(into).arg(format!("{}=={}", wheel.package, wheel.version));
-    // `python -m` looks for modules in the current folder first; this one is ours and empty. pip writes the growing
-    // file to TMPDIR, where it can be watched, and where there is room for it if there is room for the cache.
+    // `python -m` looks for modules in the current folder first; this one is ours and empty. pip writes the
+    // growing file to TMPDIR, where it can be watched, and where there is room for it if there is room for
+    // the cache.
     command.current_dir(into).env("TMPDIR", into).stdin(Stdio::null());
     command
 }
@@ -135,8 +138,8 @@ fn other_wheel(wheel: &Wheel, into: &Path) -> StoreError {
     StoreError::OtherWheel { package: wheel.package, version: wheel.version, found, expected: wheel.file }
 }
 
-/// What a failed run means. pip has one exit status for everything, so its words must be read; the phrases below
-/// were seen from pip 20.0.2, 23.2 and 26.3.
+/// What a failed run means. pip has one exit status for everything, so its words must be read; the phrases
+/// below were seen from pip 20.0.2, 23.2 and 26.3.
 fn explain(output: &str, status: ExitStatus, python: &Path, wheel: &Wheel, into: &Path) -> StoreError {
     let Wheel { package, version, .. } = *wheel;
     let says = |phrase| output.contains(phrase);
@@ -146,7 +149,8 @@ fn explain(output: &str, status: ExitStatus, python: &Path, wheel: &Wheel, into:
     if says("[Errno 28]") || says("No space left on device") {
         return StoreError::DiskFull { path: into.to_owned() };
     }
-    // An unreachable index and an unknown version end with the same two lines; only the retries tell them apart.
+    // An unreachable index and an unknown version end with the same two lines; only the retries tell them
+    // apart.
     if says("connection broken by") || says("Max retries exceeded") || says("Read timed out") {
         return StoreError::NoNetwork { package, version, detail: system_reason(output) };
     }

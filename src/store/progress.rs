@@ -19,7 +19,7 @@ pub trait Progress {
 /// Progress for a person at standard error: bars when it is a terminal, else one line per step.
 #[must_use]
 pub fn for_stderr() -> Box<dyn Progress> {
-    if std::io::stderr().is_terminal() { Box::new(Bars::default()) } else { Box::new(Lines::default()) }
+    if std::io::stderr().is_terminal() { Box::new(Bars::default()) } else { Box::new(Lines) }
 }
 
 /// Hears nothing.

@@ -1,0 +1,19 @@
+//! llama.cpp: the built-in language model.
+//!
+//! *Thread:* one, the engine's, which owns the context; [`Weights`] are shared with whoever makes prompts.
+//! *Never:* in the process of the server. llama.cpp aborts where others return errors, so all of this runs in a child.
+//!
+//! # Source
+//! llama-cpp-2 0.1.160, which carries llama.cpp in llama-cpp-sys-2 0.1.161.
+
+mod batch;
+mod engine;
+mod prompt;
+mod sampling;
+mod slot;
+mod text;
+
+pub use engine::{Engine, EngineSettings, SLOTS_MAX};
+pub use prompt::Weights;
+pub use sampling::Sampling;
+pub use slot::{Completion, CompletionSink, CompletionUsage, End, Limit};

@@ -1,0 +1,144 @@
+//! One caller's part of the context.
+
+use llama_cpp_2::sampling::LlamaSampler;
+use llama_cpp_2::token::LlamaToken;
+
+use super::sampling::Sampling;
+use super::text::TextAssembler;
+
+/// Where a completion goes, implemented by whoever serves it. Called by the engine's thread; must not block.
+pub trait CompletionSink: Send {
+    /// Whether nobody reads any more. Asked before every step; the work is dropped then.
+    fn is_closed(&self) -> bool;
+    /// Text of the answer, never empty, whole characters.
+    fn text(&mut self, text: String);
+    /// The answer is complete; the last call.
+    fn done(&mut self, end: End, usage: CompletionUsage);
+    /// The answer ends in failure; the last call.
+    fn failed(&mut self, message: &str);
+}
+
+/// One completion to make.
+pub struct Completion {
+    /// The prompt; not empty and shorter than the context of a slot.
+    pub prompt: Vec<LlamaToken>,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// How long it may become.
+    pub limit: Limit,
+    /// Where it goes.
+    pub sink: Box<dyn CompletionSink>,
+}
+
+impl std::fmt::Debug for Completion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Completion")
+            .field("prompt_tokens", &self.prompt.len())
+            .field("sampling", &self.sampling)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long a completion may become, tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// It is cut here.
+    pub hard: u32,
+    /// From here on it ends with the sentence.
+    pub soft: Option<u32>,
+}
+
+/// How a completion ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The model was done, or its sentence was at the soft limit.
+    Stop,
+    /// The hard limit or the end of the context was reached.
+    Length,
+}
+
+/// Tokens of one completion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompletionUsage {
+    /// Tokens of the prompt.
+    pub prompt: u32,
+    /// Of these, tokens that were in the context already.
+    pub cached: u32,
+    /// Tokens of the completion, its end mark included.
+    pub output: u32,
+}
+
+/// One sequence of the context, kept from one completion to the next.
+#[derive(Default)]
+pub(super) struct Slot {
+    /// The tokens whose keys and values are in the context at positions `0..`.
+    pub(super) kept: Vec<LlamaToken>,
+    pub(super) active: Option<Active>,
+    /// The next completion; it waits until the engine has noticed that the active one is over.
+    pub(super) pending: Option<Completion>,
+}
+
+/// A completion in the works.
+pub(super) struct Active {
+    pub(super) prompt: Vec<LlamaToken>,
+    pub(super) sink: Box<dyn CompletionSink>,
+    pub(super) sampler: LlamaSampler,
+    limit: Limit,
+    /// Chosen and not yet in the context; `None` while the prompt is being read.
+    pub(super) next: Option<LlamaToken>,
+    pub(super) usage: CompletionUsage,
+    text: TextAssembler,
+}
+
+impl Active {
+    pub(super) fn new(completion: Completion, vocabulary_size: i32) -> Self {
+        Self {
+            sampler: completion.sampling.sampler(vocabulary_size),
+            usage: CompletionUsage { prompt: count(completion.prompt.len()), ..CompletionUsage::default() },
+            prompt: completion.prompt,
+            sink: completion.sink,
+            limit: completion.limit,
+            next: None,
+            text: TextAssembler::default(),
+        }
+    }
+
+    /// Takes the bytes of a chosen token; returns the end if the completion has reached it.
+    pub(super) fn push(&mut self, piece: impl FnOnce(&mut Vec<u8>)) -> Option<End> {
+        piece(self.text.buffer());
+        let text = self.text.take();
+        let ends_sentence = ends_sentence(&text);
+        if !text.is_empty() {
+            self.sink.text(text);
+        }
+        if self.limit.soft.is_some_and(|soft| self.usage.output >= soft) && ends_sentence {
+            Some(End::Stop)
+        } else if self.usage.output >= self.limit.hard {
+            Some(End::Length)
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether a piece of text ends a sentence, a list item or a paragraph.
+fn ends_sentence(piece: &str) -> bool {
+    piece.contains('\n') || piece.trim_end_matches(['"', '\'', '”', '’', ')', ' ']).ends_with(['.', '!', '?', '…', '。'])
+}
+
+/// A number of tokens as it travels; the context is far shorter.
+pub(super) fn count(tokens: usize) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends_sentence;
+
+    #[test]
+    fn sentence_ends() {
+        assert!([".", "!\"", "? ", " fun.)", ":\n\n", "。"].into_iter().all(ends_sentence));
+        assert!(!["", " word", ",", "\"", "3.5"].into_iter().any(ends_sentence));
+    }
+}
