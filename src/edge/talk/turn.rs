@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 use tokio_tungstenite::connect_async_with_config;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
 use super::TalkError;
 use super::recording::{RATE, Recording};
+use crate::clock::now;
+use crate::message::Moment;
 
 /// Audio of one append, milliseconds.
 const APPEND_MS: u32 = 20;
@@ -91,7 +93,7 @@ pub async fn converse(url: &str, question: &Question, answer_limit: Duration) ->
         seconds: OPENING_LIMIT.as_secs_f64(),
     })??;
 
-    let start = Instant::now();
+    let start = now();
     let mut latest = Duration::ZERO;
     let (turn, answered) = match question {
         Question::Spoken(recording) => {
@@ -131,7 +133,7 @@ pub async fn converse(url: &str, question: &Question, answer_limit: Duration) ->
 async fn speak<S>(
     sink: &mut S,
     samples: &[i16],
-    start: Instant,
+    start: Moment,
     latest: &mut Duration,
 ) -> Result<(), TalkError>
 where
@@ -142,34 +144,29 @@ where
     let mut chunks = samples.chunks(per_append);
     let mut due = start;
     loop {
-        due += APPEND;
+        due = due + APPEND;
         let event = match chunks.next() {
             Some(chunk) if chunk.len() == per_append => append_event(chunk),
             Some(chunk) => append_event(&[chunk, &vec![0; per_append - chunk.len()]].concat()),
             None => silence.clone(),
         };
-        sleep_until(due).await;
-        *latest = (*latest).max(due.elapsed());
+        sleep(due.since(now())).await;
+        *latest = (*latest).max(now().since(due));
         sink.send(Message::Text(event.into())).await.map_err(TalkError::socket)?;
     }
 }
 
 /// Reads events until the turn is over.
-async fn hear<S>(
-    events: &mut S,
-    turn: &mut Turn,
-    spoken_at: Instant,
-    limit: Duration,
-) -> Result<(), TalkError>
+async fn hear<S>(events: &mut S, turn: &mut Turn, spoken_at: Moment, limit: Duration) -> Result<(), TalkError>
 where
     S: Stream<Item = Result<Message, SocketError>> + Unpin,
 {
     let deadline = spoken_at + limit;
-    while !(turn.is_answered() && Instant::now() >= spoken_at) {
+    while !(turn.is_answered() && now() >= spoken_at) {
         // An answer that is complete before the recording is (it has pauses) may still be followed by another turn.
         let wake = if turn.is_answered() { spoken_at } else { deadline };
-        match timeout_at(wake, next_event(events)).await {
-            Ok(event) => turn.take(&event?, Instant::now())?,
+        match timeout(wake.since(now()), next_event(events)).await {
+            Ok(event) => turn.take(&event?, now())?,
             Err(_) if wake == spoken_at => {}
             Err(_) => {
                 return Err(TalkError::Silent { waited_for: turn.waits_for(), seconds: limit.as_secs_f64() });
@@ -280,9 +277,9 @@ struct Incoming {
     utterances: usize,
     text: String,
     samples: Vec<i16>,
-    first_text: Option<Instant>,
-    first_audio: Option<Instant>,
-    done: Option<Instant>,
+    first_text: Option<Moment>,
+    first_audio: Option<Moment>,
+    done: Option<Moment>,
 }
 
 /// What has been heard of the turn so far. No socket and no clock: events and their times come in.
@@ -291,7 +288,7 @@ struct Incoming {
 /// is answered when all that was heard is transcribed, no response is open, and the last utterance has its answer.
 #[derive(Debug)]
 struct Turn {
-    speech_end: Instant,
+    speech_end: Moment,
     is_spoken: bool,
     /// Utterances in their order; the text is there once they are transcribed.
     utterances: Vec<(String, Option<String>)>,
@@ -299,12 +296,12 @@ struct Turn {
     wants_answer: bool,
     open: HashMap<String, Incoming>,
     answers: Vec<Incoming>,
-    endpoint: Option<Instant>,
-    transcribed: Option<Instant>,
+    endpoint: Option<Moment>,
+    transcribed: Option<Moment>,
 }
 
 impl Turn {
-    fn new(speech_end: Instant, is_spoken: bool) -> Self {
+    fn new(speech_end: Moment, is_spoken: bool) -> Self {
         Self {
             speech_end,
             is_spoken,
@@ -317,7 +314,7 @@ impl Turn {
         }
     }
 
-    fn take(&mut self, event: &Value, at: Instant) -> Result<(), TalkError> {
+    fn take(&mut self, event: &Value, at: Moment) -> Result<(), TalkError> {
         let text_of = |name: &str| event[name].as_str().unwrap_or_default();
         match text_of("type") {
             "input_audio_buffer.speech_started" => {
@@ -367,7 +364,7 @@ impl Turn {
         self.open.entry(response_id.to_owned()).or_insert_with(begun)
     }
 
-    fn finish(&mut self, response: &Value, at: Instant) -> Result<(), TalkError> {
+    fn finish(&mut self, response: &Value, at: Moment) -> Result<(), TalkError> {
         let mut incoming = self.open.remove(response["id"].as_str().unwrap_or_default()).unwrap_or_default();
         match response["status"].as_str() {
             // The user went on: what was said until then is not the answer.
@@ -403,10 +400,8 @@ impl Turn {
     }
 
     fn into_answer(self, latest: Duration) -> Result<Answer, TalkError> {
-        let since_end = |at: Instant| match at.checked_duration_since(self.speech_end) {
-            Some(after) => after.as_secs_f64() * 1_000.0,
-            None => -(self.speech_end - at).as_secs_f64() * 1_000.0,
-        };
+        let millis = |from: Moment, to: Moment| to.since(from).as_secs_f64() * 1_000.0;
+        let since_end = |at: Moment| millis(self.speech_end, at) - millis(at, self.speech_end);
         let transcripts: Vec<_> = self.utterances.iter().filter_map(|(_, text)| text.as_deref()).collect();
         let transcript = self.is_spoken.then(|| transcripts.join(" ").trim().to_owned());
         // Times are those of the last response: it answers the end of the recording.
