@@ -12,9 +12,10 @@ mod spelling;
 pub mod symbol;
 pub mod thoughts;
 mod unit;
+pub mod word_errors;
 
 pub use clause::ClauseSplitter;
 pub use normalise::normalise;
 pub use speakable::Speakable;
 pub use thoughts::ThoughtFilter;
-pub use phonemes::{DictionaryPhonemizer, Phonemize};
+pub use word_errors::{WordErrors, word_errors};

@@ -2,9 +2,9 @@
 
 use super::heteronym;
 use super::mapping;
-use super::phone::{self, Sound, Stress};
+use super::phone::{self, Sound};
 use super::token::{Style, Words};
-use super::unknown;
+use super::unknown::{self, Reading};
 use super::weak_form;
 use super::{Phonemize, is_voice_symbol};
 use crate::text::normalise;
@@ -20,8 +20,8 @@ pub struct DictionaryPhonemizer {
     words: Words,
     /// The sounds of all words, one after the other.
     sounds: Vec<Sound>,
-    /// Where the sounds of each word end.
-    ends: Vec<usize>,
+    /// Where the sounds of each word end, and how they came about.
+    ends: Vec<(usize, Reading)>,
 }
 
 impl DictionaryPhonemizer {
@@ -38,8 +38,7 @@ impl DictionaryPhonemizer {
         for at in 0..self.words.words.len() {
             let word = self.words.words[at];
             let letters = self.words.letters(at);
-            let start = self.sounds.len();
-            match word.style {
+            let reading = match word.style {
                 Style::Letters => unknown::spell(letters, &mut self.sounds),
                 Style::Capitals { plural } => capitals(letters, plural, &mut self.sounds),
                 Style::Word if letters.len() == 1 && letters != "a" => unknown::spell(letters, &mut self.sounds),
@@ -52,21 +51,21 @@ impl DictionaryPhonemizer {
                     let before = [before, if before.is_empty() { "" } else { near(2).unwrap_or("") }];
                     let after = if word.pause.is_some() { "" } else { self.words.letters(at + 1) };
                     match heteronym::reading(letters, before, after) {
-                        Some(arpabet) => phone::append(arpabet, &mut self.sounds),
+                        Some(arpabet) => {
+                            phone::append(arpabet, &mut self.sounds);
+                            Reading::Word
+                        }
                         None => unknown::pronounce(letters, &mut self.sounds),
                     }
                 }
-            }
-            if word.style != Style::Word {
-                stress_last_letter(&mut self.sounds[start..]);
-            }
-            self.ends.push(self.sounds.len());
+            };
+            self.ends.push((self.sounds.len(), reading));
         }
     }
 
     fn sounds(&self, at: usize) -> &[Sound] {
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.sounds[start..self.ends[at]]
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before].0);
+        &self.sounds[start..self.ends[at].0]
     }
 
     /// Whether word number `at` follows its predecessor closely and begins with a vowel.
@@ -94,7 +93,8 @@ impl DictionaryPhonemizer {
                 }
                 return 2;
             }
-            if let Some(form) = weak_form::form(letters, pause, vowel) {
+            let opens = at == 0 || self.words.words[at - 1].pause.is_some();
+            if let Some(form) = weak_form::form(letters, opens, pause, vowel) {
                 out.push_str(form);
                 if vowel && form.ends_with(['ɚ', 'ː']) && (form.ends_with('ɚ') || form.ends_with("ɜː")) {
                     out.push('ɹ');
@@ -102,39 +102,42 @@ impl DictionaryPhonemizer {
                 return 1;
             }
         }
-        mapping::write(self.sounds(at), letters, vowel, out);
+        let spelling = if self.ends[at].1 == Reading::Spelled { "" } else { letters };
+        mapping::write(self.sounds(at), spelling, vowel, out);
         1
     }
 }
 
 /// A word in capitals: one that is known is read, "NASA"; a short unknown one is spelled, "XKB".
-fn capitals(letters: &str, plural: bool, out: &mut Vec<Sound>) {
+fn capitals(letters: &str, plural: bool, out: &mut Vec<Sound>) -> Reading {
     /// Longest acronym that is spelled rather than read by rule.
     const SPELLED_LETTERS_MAX: usize = 5;
     let stem = if plural { letters.strip_suffix('s').unwrap_or(letters).trim_end_matches('\'') } else { letters };
     if stem.len() > 1 && unknown::listed(letters, out) {
-        return;
+        return as_letters(letters, out);
     }
     if stem.len() > SPELLED_LETTERS_MAX {
         return unknown::pronounce(letters, out);
     }
-    if stem.len() < 2 || !unknown::listed(stem, out) {
-        unknown::spell(stem, out);
-    }
+    let reading = if stem.len() > 1 && unknown::listed(stem, out) { as_letters(stem, out) } else { unknown::spell(stem, out) };
     if plural {
         unknown::plural(out);
     }
+    reading
 }
 
-/// Of spelled letters the last one carries the stress: "ˌɛfbˌiːˈaɪ".
-fn stress_last_letter(sounds: &mut [Sound]) {
-    let mut seen = false;
-    for sound in sounds.iter_mut().rev().filter(|sound| sound.stress == Stress::Primary) {
-        if seen {
-            sound.stress = Stress::Secondary;
-        }
-        seen = true;
+/// Whether the word just looked up, at the end of `out`, is its letters' names, "FBI"; its stress is then set as theirs.
+fn as_letters(letters: &str, out: &mut Vec<Sound>) -> Reading {
+    let end = out.len();
+    unknown::spell(letters, out);
+    let count = out.len() - end;
+    let same = end >= count && out[end - count..end].iter().zip(&out[end..]).all(|(a, b)| a.phone == b.phone);
+    if same {
+        out.drain(end - count..end);
+        return Reading::Spelled;
     }
+    out.truncate(end);
+    Reading::Word
 }
 
 impl Phonemize for DictionaryPhonemizer {

@@ -14,7 +14,8 @@ use Phone::{SH, T, TH, UH, UW, V, W, Y, Z, ZH};
 /// Vowels of one word that can be aligned with its spelling.
 const SYLLABLES_MAX: usize = 16;
 
-/// Appends the IPA of a word; `spelling` is in lower case, `links` says that a vowel follows closely.
+/// Appends the IPA of a word; `spelling` is in lower case, empty if the word is read by its letters; `links` says that a
+/// vowel follows closely.
 pub(super) fn write(sounds: &[Sound], spelling: &str, links: bool, out: &mut String) {
     let word = Word::new(sounds, spelling, links);
     let mut at = 0;
@@ -29,6 +30,11 @@ pub(super) fn write(sounds: &[Sound], spelling: &str, links: bool, out: &mut Str
         }
     }
 }
+
+/// Spellings in which a before r is the vowel of "carry" rather than of "care".
+const OPEN_A: &[&str] = &[
+    "arr", "arab", "arac", "arad", "arag", "aral", "aram", "aran", "arif", "aris", "arit", "pparen", "nsparen",
+];
 
 struct Word<'a> {
     sounds: &'a [Sound],
@@ -86,14 +92,21 @@ impl<'a> Word<'a> {
             out.push_str("ʔn̩");
             return 3;
         }
-        // "wh" is plain w.
-        if phone == HH && self.is(at + 1, &[W]) {
+        // "wh" is plain w; nobody says the k of "length".
+        if phone == HH && self.is(at + 1, &[W])
+            || phone == K && self.before(at) == Some(Sound::plain(NG)) && self.is(at + 1, &[TH])
+        {
+            return 1;
+        }
+        let melted = phone == W && self.before(at) == Some(Sound::plain(AH)) && out.ends_with("uː");
+        if melted {
             return 1;
         }
         let after_vowel = self.before(at).is_some_and(|sound| sound.is_vowel() || sound.phone == R);
         let weak_follows = self.sound(at + 1).is_some_and(|next| next.is_vowel() && !next.is_stressed());
         out.push_str(match phone {
-            T if after_vowel && weak_follows => "ɾ",
+            T if self.before(at).is_some_and(|before| before.phone == R) && self.is(at + 2, &[N]) => "t",
+            T if after_vowel && weak_follows && !self.is_full_ive(at + 1, vowel) => "ɾ",
             N if at > 0 && self.is(at + 1, &[K, G]) => "ŋ",
             B => "b",
             CH => "tʃ",
@@ -128,27 +141,47 @@ impl<'a> Word<'a> {
     fn is_glottal(&self, at: usize, vowel: usize) -> bool {
         let full = self.before(at).is_some_and(|sound| sound.is_vowel() && (sound.is_stressed() || sound.phone != AH));
         let schwa = self.sound(at + 1) == Some(Sound::plain(AH)) && self.is(at + 2, &[N]) && !self.is_vowel(at + 3);
-        full && schwa && matches!(self.letters(vowel).group, "o" | "e")
+        full && schwa && matches!(self.letters(vowel).group, "o" | "e" | "ai")
+    }
+
+    /// The i of "positive", whose t is not flapped: -tive behind a weak vowel.
+    fn is_full_ive(&self, at: usize, vowel: usize) -> bool {
+        let before = at.checked_sub(2).and_then(|at| self.sound(at));
+        let weak_before = before.is_some_and(|sound| sound.is_vowel() && !sound.is_stressed());
+        weak_before && vowel > 1 && self.is(at, &[AH, IH]) && self.is(at + 1, &[V]) && self.has_any(&["tive"])
+    }
+
+    /// The stress that is heard. The dictionary also stresses what stands right beside the main stress, and final y.
+    fn stress(&self, at: usize) -> Stress {
+        let sound = self.sounds[at];
+        let mut vowels = self.sounds[at + 1..].iter().filter(|sound| sound.is_vowel());
+        let next_is_primary = vowels.next().is_some_and(|next| next.stress == Stress::Primary);
+        let before = self.sounds[..at].iter().rfind(|sound| sound.is_vowel());
+        let after_primary = before.is_some_and(|before| before.stress == Stress::Primary);
+        let final_y = sound.phone == IY && before.is_some() && self.ends(&["y", "ies"]);
+        match sound.stress {
+            stress if self.spelling.is_empty() => stress,
+            Stress::Secondary if next_is_primary || after_primary || final_y => Stress::None,
+            stress => stress,
+        }
     }
 
     /// Appends the vowel at `at`, which is number `vowel` of the word.
     fn vowel(&self, at: usize, vowel: usize, out: &mut String) {
         let sound = self.sounds[at];
-        let after_primary = self.sounds[..at].iter().rfind(|sound| sound.is_vowel()).is_some_and(|before| before.stress == Stress::Primary);
-        match sound.stress {
-            Stress::Primary => out.push('ˈ'),
-            Stress::Secondary if !after_primary => out.push('ˌ'),
-            _ => {}
-        }
         let text = match sound.phone {
             AA | AO if self.has_any(&["want", "qual", "quan", "font"]) => "ɔ",
+            AA if self.has_any(&["au", "aw"]) => "ɔː",
             AA => "ɑː",
+            AE if at == 0 && !sound.is_stressed() => "ɐ",
             AE => "æ",
             AH if sound.is_stressed() => "ʌ",
             AH => self.schwa(at, vowel),
             AO => self.open_o(at),
             AW => "aʊ",
             AY => "aɪ",
+            EH if self.is(at + 1, &[R]) && self.is_vowel(at + 2) && self.has_any(OPEN_A) => "æ",
+            EH if vowel > 0 && sound.stress != Stress::Primary && self.has_any(&["ment"]) && self.is(at + 1, &[N]) => "ə",
             EH => "ɛ",
             ER if sound.is_stressed() => "ɜː",
             ER if at == 1 && self.starts(&["dir"]) => "ᵻɹ",
@@ -163,6 +196,12 @@ impl<'a> Word<'a> {
             UW => "uː",
             _ => unreachable!("a consonant is written by `consonant`"),
         };
+        match self.stress(at) {
+            Stress::Primary => out.push('ˈ'),
+            Stress::Secondary if text != "ə" => out.push('ˌ'),
+            _ if self.before(at) == Some(Sound::plain(T)) && self.is_full_ive(at, vowel) => out.push('ˌ'),
+            _ => {}
+        }
         out.push_str(text);
         if sound.phone == ER && self.vowel_follows(at) && text != "ᵻɹ" {
             out.push('ɹ');
@@ -184,70 +223,106 @@ impl<'a> Word<'a> {
     fn open_o(&self, at: usize) -> &'static str {
         if self.is(at + 1, &[R]) {
             // FORCE and NORTH, which only espeak keeps apart.
-            let force = self.has_any(&["ore", "oar", "our", "oor", "port", "ford", "oris", "oria", "oric", "ory"]);
-            return if force { "oː" } else { "ɔː" };
+            const FORCE: &[&str] = &[
+                "bord", "cord", "corp", "dors", "forc", "ford", "norm", "oar", "oor", "ore", "oria", "oric", "orio", "oris",
+                "orum", "ory", "our", "port", "rform", "tori",
+            ];
+            return if self.has_any(FORCE) { "oː" } else { "ɔː" };
+        }
+        if self.is(at + 1, &[L]) && (self.is(at + 2, &[T]) || self.is(at + 2, &[S]) && self.vowels == 1) {
+            return "ɔ";
+        }
+        if self.has_any(&["au", "aw"]) {
+            return "ɔː";
         }
         let short = self.is(at + 1, &[F, S, TH, NG, G])
             || self.spelling == "on"
-            || self.is(at + 1, &[L]) && self.is(at + 2, &[T])
             || self.vowels == 1 && self.ends(&["on"]);
         if short { "ɔ" } else { "ɔː" }
     }
 
     fn short_i(&self, at: usize, vowel: usize) -> &'static str {
-        if self.sounds[at].is_stressed() {
+        if self.stress(at) != Stress::None {
             return "ɪ";
         }
         if vowel == 0 {
-            if at == 0 && self.starts(&["ex"]) && self.is(1, &[K, G]) {
+            if at == 0 && self.is_open_e() {
                 return "ɛ";
             }
             if self.is_weak_prefix() {
                 return "ᵻ";
             }
         }
-        let last = vowel + 1 == self.vowels;
-        let ending = last && (self.ends(&["ed"]) && self.is(at + 1, &[D]) || self.ends(&["es", "'s"]) && self.is(at + 1, &[Z]));
-        if ending { "ᵻ" } else { "ɪ" }
+        match () {
+            () if self.is_inflection(at, vowel) => "ᵻ",
+            () if self.ends(&["en"]) && at + 2 == self.sounds.len() => "ə",
+            () => "ɪ",
+        }
+    }
+
+    /// Whether the vowel is that of an ending -ed or -es.
+    fn is_inflection(&self, at: usize, vowel: usize) -> bool {
+        let past = self.ends(&["ed"]) && self.is(at + 1, &[D]);
+        let plural = self.ends(&["es", "'s"]) && self.is(at + 1, &[Z]);
+        vowel > 0 && vowel + 1 == self.vowels && at + 2 == self.sounds.len() && (past || plural)
+    }
+
+    /// ex- before k or g, en- and em- before a consonant.
+    fn is_open_e(&self) -> bool {
+        let ex = self.starts(&["ex"]) && self.is(1, &[K, G]);
+        ex || self.starts(&["en", "em", "esc"]) && !self.is_vowel(2)
     }
 
     /// re-, de-, be-, se- and the like before a stressed syllable.
     fn is_weak_prefix(&self) -> bool {
-        self.starts(&["re", "de", "be", "se", "ele", "eli", "eff", "ess"]) && !self.starts(&["exp"])
+        self.starts(&["re", "de", "be", "se", "ele", "eli", "eve"])
     }
 
     fn long_i(&self, at: usize, vowel: usize) -> &'static str {
-        let sound = self.sounds[at];
         let next = self.sound(at + 1);
+        // "ear", "tier"
+        if self.is(at + 1, &[R]) && self.sounds[at].is_stressed() {
+            return "ɪ";
+        }
         if self.vowels == 1 {
             return "iː";
         }
-        if sound.is_stressed() {
+        if self.stress(at) != Stress::None {
             return if next == Some(Sound::plain(AH)) { "i" } else { "iː" };
         }
-        if next == Some(Sound::plain(IH)) {
+        if self.sounds[at].is_stressed() && vowel > 0 && !self.ends(&["y", "ies"]) {
+            return "iː"; // "increase": the vowel stays long without its mark
+        }
+        let next_is_primary = next.is_some_and(|next| next.stress == Stress::Primary);
+        if self.is(at + 1, &[IH, OW, EY, AE]) && !next_is_primary || self.ends(&["ied"]) && vowel + 1 == self.vowels {
             return "ɪ";
         }
-        if vowel + 1 == self.vowels || next.is_some_and(|next| next.is_vowel() && !next.is_stressed()) {
+        if vowel > 0 || vowel + 1 == self.vowels || next.is_some_and(|next| next.is_vowel() && !next.is_stressed()) {
             return "i";
         }
-        if vowel > 0 {
-            return "i";
+        match next {
+            Some(next) if next.is_vowel() => "iː",
+            _ if self.starts(&["re", "de"]) => "ᵻ",
+            _ if self.starts(&["pre"]) => "ɪ",
+            _ => "iː",
         }
-        if self.starts(&["re", "de"]) && next.is_some_and(|next| !next.is_vowel()) { "ᵻ" } else { "iː" }
     }
 
     fn schwa(&self, at: usize, vowel: usize) -> &'static str {
         let Letters { group, tail } = self.letters(vowel);
-        let first = group.chars().next();
-        let final_sound = at + 1 == self.sounds.len();
         if self.before(at).is_some_and(|before| before.phone == Y) && group == "u" {
+            return if self.is(at + 1, &[L]) { "ʊ" } else { "uː" };
+        }
+        // "usual", "graduate": the w between two vowels is none.
+        if self.is(at + 1, &[W]) && self.is_vowel(at + 2) && self.has_any(&["ua", "ue", "uo"]) && !self.spelling.contains('w') {
             return "uː";
         }
         if at == 0 && self.vowels > 1 {
             return match self.spelling.chars().next() {
                 Some('a') => "ɐ",
+                Some('e') if self.is_open_e() => "ɛ",
                 Some('e' | 'i') => "ɪ",
+                Some('u') if self.starts(&["un", "up"]) && self.spelling != "upon" => "ʌ",
                 _ => "ə",
             };
         }
@@ -258,19 +333,30 @@ impl<'a> Word<'a> {
             if self.starts(&["pre", "dis", "mis", "di"]) {
                 return "ɪ";
             }
-            if first == Some('a') && !final_sound {
-                return "ɐ";
+            if self.starts(&["sub"]) {
+                return "ʌ";
             }
         }
-        match first {
-            Some('i' | 'y') => {
-                let weak = self.ends(&["ity", "ible", "ify", "ific"]) && ["ty", "ble", "fy", "fic"].contains(&tail)
-                    || tail.starts_with("bil");
+        if self.is_inflection(at, vowel) {
+            return "ᵻ";
+        }
+        if self.is(at + 1, &[L]) && self.before(at) == Some(Sound::plain(K)) && self.ends(&["ically"]) {
+            return ""; // "basically"
+        }
+        let final_sound = at + 1 == self.sounds.len();
+        match group {
+            "i" | "y" => {
+                let weak = tail.starts_with("bil")
+                    || ["ti", "ty", "fi", "fy", "cat", "gat", "nat"].iter().any(|start| tail.starts_with(start))
+                    || tail == "ble";
                 if weak { "ᵻ" } else { "ɪ" }
             }
-            Some('e') if final_sound || self.is(at + 1, &[N, M, L]) || tail == "ss" => "ə",
-            Some('e') if self.is(at + 1, &[K]) && self.is(at + 2, &[T]) => "ɛ",
-            Some('e') => "ɪ",
+            "a" if self.is(at + 1, &[JH]) => "ɪ",
+            "u" if ["ct", "lt", "mb"].iter().any(|start| tail.starts_with(start)) => "ʌ",
+            "e" if tail.starts_with("me") => "ɪ",
+            "e" if final_sound || self.is(at + 1, &[N, M, L]) || tail == "ss" => "ə",
+            "e" if self.is(at + 1, &[K]) && self.is(at + 2, &[T]) => "ɛ",
+            "e" => "ɪ",
             _ => "ə",
         }
     }

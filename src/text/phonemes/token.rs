@@ -70,6 +70,7 @@ impl Words {
             }
         }
         self.tell_articles();
+        self.join_letters();
     }
 
     fn push(&mut self, letters: &str, style: Style) {
@@ -123,6 +124,19 @@ impl Words {
                 self.words[at].style = Style::Word;
             }
         }
+    }
+
+    /// Letters in a row are one word with one stress: "A M" is said as "AM" would be.
+    fn join_letters(&mut self) {
+        self.words.dedup_by(|next, word| {
+            let single = next.style == Style::Letters && next.end - next.start == 1;
+            let joins = single && word.style == Style::Letters && word.pause.is_none() && word.end == next.start;
+            if joins {
+                word.end = next.end;
+                word.pause = next.pause;
+            }
+            joins
+        });
     }
 }
 
@@ -247,7 +261,7 @@ mod tests {
     fn styles() {
         assert_eq!(read("the FBI and CPUs of NASA's"), "the fbi^ and cpus^s of nasa's^s");
         assert_eq!(read("STOP NOW"), "stop now");
-        assert_eq!(read("A dog. A I, plan A"), "a dog. a* i*, plan a*");
+        assert_eq!(read("A dog. A I, plan A"), "a dog. ai*, plan a*");
         assert_eq!(read("so I say x to B"), "so i* say x to b*");
         assert_eq!(read(&"a".repeat(25)), format!("{}*", "a".repeat(25)));
     }

@@ -103,26 +103,39 @@ const SUFFIXES: &[(&str, &str)] = &[
     ("y", "IY0"),
 ];
 
+/// How the sounds of a word came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// It is read as a word.
+    Word,
+    /// It is read by the names of its letters.
+    Spelled,
+}
+
 /// Appends the sounds of any `word` of lower-case letters a to z and apostrophes.
-pub(super) fn pronounce(word: &str, out: &mut Vec<Sound>) {
+pub(super) fn pronounce(word: &str, out: &mut Vec<Sound>) -> Reading {
     if known(word, out) {
-        return;
+        return Reading::Word;
     }
     let letters = word.trim_matches('\'');
     if !letters.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
         return spell(letters, out);
     }
-    if compound(letters, out) {
-        return;
+    if !compound(letters, out) {
+        letter_rule::pronounce(letters, out);
     }
-    letter_rule::pronounce(letters, out);
+    Reading::Word
 }
 
-/// Appends the names of the letters of `word`.
-pub(super) fn spell(word: &str, out: &mut Vec<Sound>) {
+/// Appends the names of the letters of `word`; the last one carries the stress: "ˌɛfbˌiːˈaɪ".
+pub(super) fn spell(word: &str, out: &mut Vec<Sound>) -> Reading {
+    let mut last = out.len();
     for letter in word.bytes().filter(u8::is_ascii_lowercase) {
+        out[last..].iter_mut().filter(|sound| sound.is_stressed()).for_each(|sound| sound.stress = Stress::Secondary);
+        last = out.len();
         phone::append(LETTERS[usize::from(letter - b'a')], out);
     }
+    Reading::Spelled
 }
 
 /// A word of the dictionary, or one with a known beginning or ending; `out` is unchanged if it is none.
@@ -180,13 +193,13 @@ fn base(stem: &str, out: &mut Vec<Sound>) -> bool {
 fn inflected(word: &str, out: &mut Vec<Sound>) -> bool {
     for ending in ["'s", "s'", "s"] {
         let Some(stem) = word.strip_suffix(ending) else { continue };
-        if stem.ends_with('s') && ending == "s" {
+        if stem.len() < PART_LETTERS_MIN || stem.ends_with('s') && ending == "s" {
             continue;
         }
         let found = listed(stem, out)
-            || stem.len() > 2 && suffixed(stem, out)
+            || suffixed(stem, out)
             || stem.strip_suffix("ie").is_some_and(|stem| base_in_y(stem, out))
-            || stem.strip_suffix('e').is_some_and(|stem| listed(stem, out));
+            || stem.strip_suffix('e').is_some_and(|stem| stem.len() >= PART_LETTERS_MIN && listed(stem, out));
         if found {
             plural(out);
             return true;
@@ -325,7 +338,7 @@ mod tests {
             ("blogged", "B L AO1 G D"),
             ("wizard's", "W IH1 Z ER0 D Z"),
             ("teacup", "T IY1 K AH2 P"),
-            ("bcd", "B IY1 S IY1 D IY1"),
+            ("bcd", "B IY2 S IY2 D IY1"),
             ("unfriendable", "AH0 N F R EH1 N D AH0 B AH0 L"),
         ] {
             assert_eq!(said(word), arpabet, "{word}");

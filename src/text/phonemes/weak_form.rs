@@ -9,35 +9,44 @@ struct Form(&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
 const FORMS: &[Form] = &[
-    Form("a", "ɐ", "ˈeɪ"), Form("above", "əbˌʌv", "əbˈʌv"), Form("am", "æm", ""), Form("an", "ɐn", "æn"),
-    Form("and", "ænd", ""), Form("any", "ˌɛni", ""), Form("are", "ɑːɹ", ""), Form("aren't", "ˌɑːɹnt", "ˈɑːɹnt"),
-    Form("as", "æz", ""), Form("at", "æt", ""), Form("be", "biː", "bˈiː"), Form("been", "bˌɪn", ""),
-    Form("before", "bᵻfˌoːɹ", "bᵻfˈoːɹ"), Form("being", "bˌiːɪŋ", "bˈiːɪŋ"), Form("below", "bᵻlˌoʊ", "bᵻlˈoʊ"),
-    Form("between", "bᵻtwˌiːn", "bᵻtwˈiːn"), Form("but", "bˌʌt", ""), Form("by", "baɪ", "bˈaɪ"),
-    Form("can", "kæn", "kˈæn"), Form("could", "kʊd", "kˈʊd"), Form("for", "fɔːɹ", ""), Form("from", "fɹʌm", ""),
-    Form("had", "hæd", "hˌæd"), Form("has", "hɐz", "hˈæz"), Form("have", "hæv", "hˈæv"),
-    Form("having", "hˌævɪŋ", "hˈævɪŋ"), Form("he", "hiː", ""), Form("he'll", "hiːl", ""), Form("he's", "hiːz", ""),
-    Form("her", "hɜː", ""), Form("him", "hˌɪm", ""), Form("his", "hɪz", "hˈɪz"), Form("how", "hˌaʊ", "hˈaʊ"),
-    Form("i'd", "aɪd", ""), Form("i'll", "aɪl", ""), Form("i'm", "aɪm", ""), Form("i've", "aɪv", ""),
-    Form("if", "ɪf", ""), Form("in", "ɪn", "ˈɪn"), Form("into", "ˌɪntʊ", ""), Form("is", "ɪz", ""),
-    Form("isn't", "ˌɪzənt", "ˈɪzənt"), Form("it", "ɪt", ""), Form("it's", "ɪts", ""), Form("its", "ɪts", ""),
-    Form("me", "mˌiː", ""), Form("might", "mˌaɪt", "mˈaɪt"), Form("my", "maɪ", "mˈaɪ"), Form("not", "nˌɑːt", "nˈɑːt"),
-    Form("of", "ʌv", ""), Form("on", "ˌɔn", "ˈɔn"), Form("onto", "ˌɑːntʊ", "ˈɑːntʊ"), Form("or", "ɔːɹ", ""),
-    Form("our", "ˌaʊɚ", ""), Form("ours", "aʊɚz", ""), Form("over", "ˌoʊvɚ", "ˈoʊvɚ"), Form("shall", "ʃˌæl", "ʃˈæl"),
-    Form("she", "ʃiː", ""), Form("she's", "ʃiːz", ""), Form("should", "ʃˌʊd", "ʃˈʊd"), Form("so", "sˌoʊ", "sˈoʊ"),
-    Form("some", "sˌʌm", ""), Form("than", "ðɐn", ""), Form("that", "ðæt", "ðˈæt"), Form("that's", "ðæts", "ðˈæts"),
-    Form("the", "ðə", ""), Form("their", "ðɛɹ", ""), Form("them", "ðˌɛm", ""), Form("there", "ðɛɹ", "ðˈɛɹ"),
-    Form("there's", "ðɛɹz", "ðˈɛɹz"), Form("these", "ðiːz", "ðˈiːz"), Form("they", "ðeɪ", ""),
-    Form("they'll", "ðeɪl", ""), Form("they're", "ðeɪɚ", ""), Form("this", "ðɪs", "ðˈɪs"),
-    Form("those", "ðoʊz", "ðˈoʊz"), Form("through", "θɹuː", "θɹˈuː"), Form("to", "tə", "tuː"),
-    Form("under", "ˌʌndɚ", "ˈʌndɚ"), Form("up", "ˌʌp", "ˈʌp"), Form("us", "ˌʌs", ""), Form("was", "wʌz", ""),
-    Form("we", "wiː", ""), Form("we'll", "wiːl", ""), Form("we're", "wɪɹ", ""), Form("were", "wɜː", ""),
-    Form("what", "wʌt", "wˈʌt"), Form("what's", "wʌts", "wˈʌts"), Form("when", "wɛn", "wˈɛn"),
-    Form("where", "wˌɛɹ", "wˈɛɹ"), Form("which", "wˌɪtʃ", "wˈɪtʃ"), Form("while", "wˌaɪl", "wˈaɪl"),
-    Form("who", "hˌuː", "hˈuː"), Form("whose", "hˌuːz", ""), Form("why", "wˌaɪ", "wˈaɪ"), Form("will", "wɪl", "wˈɪl"),
-    Form("with", "wɪð", ""), Form("within", "wɪðˌɪn", "wɪðˈɪn"), Form("without", "wɪðˌaʊt", "wɪðˈaʊt"),
-    Form("won't", "woʊnt", "wˈoʊnt"), Form("would", "wʊd", "wˈʊd"), Form("you", "juː", ""), Form("you'd", "juːd", ""),
-    Form("you'll", "juːl", ""), Form("you're", "jʊɹ", ""), Form("you've", "juːv", ""), Form("your", "jʊɹ", ""),
+    Form("a", "ɐ", "ˈeɪ"), Form("about", "ɐbˌaʊt", "ɐbˈaʊt"), Form("above", "əbˌʌv", "əbˈʌv"),
+    Form("already", "ɔːlɹˌɛdi", ""), Form("am", "æm", ""), Form("an", "ɐn", "æn"), Form("and", "ænd", ""),
+    Form("any", "ˌɛni", ""), Form("are", "ɑːɹ", ""), Form("aren't", "ˌɑːɹnt", "ˈɑːɹnt"),
+    Form("as", "æz", ""), Form("at", "æt", ""), Form("be", "biː", "bˈiː"), Form("because", "bɪkˈʌz", ""),
+    Form("been", "bˌɪn", ""), Form("before", "bᵻfˌoːɹ", "bᵻfˈoːɹ"), Form("being", "bˌiːɪŋ", "bˈiːɪŋ"),
+    Form("below", "bᵻlˌoʊ", "bᵻlˈoʊ"), Form("between", "bᵻtwˌiːn", "bᵻtwˈiːn"), Form("but", "bˌʌt", ""),
+    Form("by", "baɪ", "bˈaɪ"), Form("can", "kæn", "kˈæn"), Form("could", "kʊd", "kˈʊd"),
+    Form("doing", "dˌuːɪŋ", "dˈuːɪŋ"), Form("for", "fɔːɹ", ""), Form("from", "fɹʌm", ""),
+    Form("get", "ɡɛt", "ɡˈɛt"), Form("had", "hæd", "hˌæd"), Form("has", "hɐz", "hˈæz"),
+    Form("have", "hæv", "hˈæv"), Form("having", "hˌævɪŋ", "hˈævɪŋ"), Form("he", "hiː", ""),
+    Form("he'll", "hiːl", ""), Form("he's", "hiːz", ""), Form("her", "hɜː", ""), Form("him", "hˌɪm", ""),
+    Form("his", "hɪz", "hˈɪz"), Form("how", "hˌaʊ", "hˈaʊ"), Form("i'd", "aɪd", ""),
+    Form("i'll", "aɪl", ""), Form("i'm", "aɪm", ""), Form("i've", "aɪv", ""), Form("if", "ɪf", ""),
+    Form("in", "ɪn", "ˈɪn"), Form("into", "ˌɪntʊ", ""), Form("is", "ɪz", ""),
+    Form("isn't", "ˌɪzənt", "ˈɪzənt"), Form("it", "ɪt", ""), Form("it's", "ɪts", ""),
+    Form("its", "ɪts", ""), Form("made", "mˌeɪd", "mˈeɪd"), Form("make", "mˌeɪk", "mˈeɪk"),
+    Form("makes", "mˌeɪks", "mˈeɪks"), Form("me", "mˌiː", ""), Form("might", "mˌaɪt", "mˈaɪt"),
+    Form("my", "maɪ", "mˈaɪ"), Form("not", "nˌɑːt", "nˈɑːt"), Form("of", "ʌv", ""),
+    Form("on", "ˌɔn", "ˈɔn"), Form("onto", "ˌɑːntʊ", "ˈɑːntʊ"), Form("or", "ɔːɹ", ""),
+    Form("our", "ˌaʊɚ", ""), Form("ours", "aʊɚz", ""), Form("over", "ˌoʊvɚ", "ˈoʊvɚ"),
+    Form("put", "pˌʊt", "pˈʊt"), Form("shall", "ʃˌæl", "ʃˈæl"), Form("she", "ʃiː", ""),
+    Form("she's", "ʃiːz", ""), Form("should", "ʃˌʊd", "ʃˈʊd"), Form("so", "sˌoʊ", "sˈoʊ"),
+    Form("some", "sˌʌm", ""), Form("than", "ðɐn", ""), Form("that", "ðæt", "ðˈæt"),
+    Form("that's", "ðæts", "ðˈæts"), Form("the", "ðə", ""), Form("their", "ðɛɹ", ""),
+    Form("them", "ðˌɛm", ""), Form("there", "ðɛɹ", "ðˈɛɹ"), Form("there's", "ðɛɹz", "ðˈɛɹz"),
+    Form("these", "ðiːz", "ðˈiːz"), Form("they", "ðeɪ", ""), Form("they'll", "ðeɪl", ""),
+    Form("they're", "ðeɪɚ", ""), Form("this", "ðɪs", "ðˈɪs"), Form("those", "ðoʊz", "ðˈoʊz"),
+    Form("though", "ðˌoʊ", "ðˈoʊ"), Form("through", "θɹuː", "θɹˈuː"), Form("to", "tə", "tuː"),
+    Form("under", "ˌʌndɚ", "ˈʌndɚ"), Form("up", "ˌʌp", "ˈʌp"), Form("us", "ˌʌs", ""),
+    Form("was", "wʌz", ""), Form("we", "wiː", ""), Form("we'll", "wiːl", ""), Form("we're", "wɪɹ", ""),
+    Form("were", "wɜː", ""), Form("what", "wʌt", "wˈʌt"), Form("what's", "wʌts", "wˈʌts"),
+    Form("when", "wɛn", "wˈɛn"), Form("where", "wˌɛɹ", "wˈɛɹ"), Form("which", "wˌɪtʃ", "wˈɪtʃ"),
+    Form("while", "wˌaɪl", "wˈaɪl"), Form("who", "hˌuː", "hˈuː"), Form("whose", "hˌuːz", ""),
+    Form("why", "wˌaɪ", "wˈaɪ"), Form("will", "wɪl", "wˈɪl"), Form("with", "wɪð", ""),
+    Form("within", "wɪðˌɪn", "wɪðˈɪn"), Form("without", "wɪðˌaʊt", "wɪðˈaʊt"),
+    Form("won't", "woʊnt", "wˈoʊnt"), Form("would", "wʊd", "wˈʊd"), Form("you", "juː", ""),
+    Form("you'd", "juːd", ""), Form("you'll", "juːl", ""), Form("you're", "jʊɹ", ""),
+    Form("you've", "juːv", ""), Form("your", "jʊɹ", ""),
 ];
 
 /// Pairs that are written as one.
@@ -74,9 +83,9 @@ const JOINED: &[(&str, &str, &str)] = &[
     ("would", "have", "wʊdhɐv"),
 ];
 
-/// The form of the function word `word` (lower case). `pause`: nothing follows it closely; `vowel`: the next word
-/// begins with one.
-pub(super) fn form(word: &str, pause: bool, vowel: bool) -> Option<&'static str> {
+/// The form of the function word `word` (lower case). `opens`: it begins a clause; `pause`: nothing follows it closely;
+/// `vowel`: the next word begins with one.
+pub(super) fn form(word: &str, opens: bool, pause: bool, vowel: bool) -> Option<&'static str> {
     let at = FORMS.binary_search_by(|form| form.0.cmp(word)).ok()?;
     let Form(_, inside, last) = &FORMS[at];
     Some(match word {
@@ -84,6 +93,8 @@ pub(super) fn form(word: &str, pause: bool, vowel: bool) -> Option<&'static str>
         "to" if vowel && !pause => "tʊ",
         "at" if vowel && !pause => "æɾ",
         "it" if vowel && !pause => "ɪɾ",
+        "what" if opens && !pause => "wˌʌt",
+        "when" if opens && !pause => "wˌɛn",
         _ if pause && !last.is_empty() => last,
         _ => inside,
     })
@@ -109,11 +120,11 @@ mod tests {
 
     #[test]
     fn forms_follow_their_neighbours() {
-        assert_eq!(form("the", false, true), Some("ðɪ"));
-        assert_eq!(form("the", false, false), Some("ðə"));
-        assert_eq!(form("to", true, false), Some("tuː"));
-        assert_eq!(form("it", true, true), Some("ɪt"));
-        assert_eq!(form("table", false, false), None);
+        assert_eq!(form("the", false, false, true), Some("ðɪ"));
+        assert_eq!(form("the", false, false, false), Some("ðə"));
+        assert_eq!(form("to", false, true, false), Some("tuː"));
+        assert_eq!(form("it", false, true, true), Some("ɪt"));
+        assert_eq!(form("table", false, false, false), None);
         assert_eq!(joined("of", "the"), Some("ʌvðə"));
     }
 }
