@@ -21,6 +21,9 @@ use super::{Command, MICROPHONE_GAP, Session};
 /// worker of STT would do.
 const EARLY_TRANSCRIPTS_MAX: usize = 8;
 
+/// Longest transcript that is kept, an hour of speech: without turn detection a client may never commit.
+const TRANSCRIPT_BYTES_MAX: usize = 64 * 1_024;
+
 /// What has been heard and is not yet settled.
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
@@ -85,7 +88,12 @@ impl Hearing {
     pub(super) fn unsettled(&self) -> Vec<Wait> {
         let commits = self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Commit { .. }));
         let commits = commits.map(|(commit, _)| Wait::Commit(*commit));
-        commits.chain(self.transcripts.iter().map(|entry| Wait::Transcript(entry.utterance))).collect()
+        commits.chain(self.owing().map(|entry| Wait::Transcript(entry.utterance))).collect()
+    }
+
+    /// Committed utterances without their whole transcript. What comes early may never be committed.
+    fn owing(&self) -> impl Iterator<Item = &Transcript> {
+        self.transcripts.iter().filter(|entry| entry.committed.is_some())
     }
 
     fn ask(&mut self, asked: Asked) -> CommitId {
@@ -184,6 +192,8 @@ impl Session {
             self.timers.stop(Timer::MicrophoneGap);
         }
         let item = open.map_or_else(ItemId::fresh, |open| open.item);
+        // Utterances are counted up: an older one that was not committed has been cleared.
+        self.hearing.transcripts.retain(|entry| entry.committed.is_some() || entry.utterance >= utterance);
         self.hearing.last_committed = self.hearing.last_committed.max(Some(utterance));
         self.send(ServerEvent::Committed { item: item.clone(), previous: self.conversation.last() });
         let message = Item {
@@ -249,7 +259,9 @@ impl Session {
         let Some(entry) = self.hearing.transcript(utterance).filter(|entry| entry.outcome.is_none()) else {
             return;
         };
-        entry.text.push_str(text);
+        if entry.text.len() + text.len() <= TRANSCRIPT_BYTES_MAX {
+            entry.text.push_str(text);
+        }
         entry.outcome = outcome;
         self.settle(utterance);
     }
@@ -292,7 +304,7 @@ impl Session {
         let detection = self.settings.turn_detection;
         let interrupted =
             self.hearing.is_open() && detection.is_some_and(|detection| detection.interrupt_response);
-        if !self.owed || interrupted || self.response.is_some() || !self.hearing.transcripts.is_empty() {
+        if !self.owed || interrupted || self.response.is_some() || self.hearing.owing().next().is_some() {
             return;
         }
         if self.phase == super::Phase::Open {
