@@ -1,4 +1,5 @@
-//! Pure signal handling: quantities, sample formats, resampling, log-mel features. No thread, no clock, no ring.
+//! Pure signal handling: quantities, sample formats, resampling, log-mel features. No thread, no clock, no
+//! ring.
 
 pub mod log_mel;
 pub mod pcm;
