@@ -56,7 +56,8 @@ impl LogMel {
         }
     }
 
-    /// Writes the features of the last eight seconds of `audio` (mono, 16 kHz); shorter audio is preceded by silence.
+    /// Writes the features of the last eight seconds of `audio` (mono, 16 kHz); shorter audio is preceded by
+    /// silence.
     ///
     /// # Shapes
     /// - `features`: `[80, 800]` f32, band by band, about `-1.0..=1.0`
@@ -91,7 +92,8 @@ impl LogMel {
         }
     }
 
-    /// Fills `signal` with the last of `audio` at zero mean and unit variance; returns how much silence came before.
+    /// Fills `signal` with the last of `audio` at zero mean and unit variance; returns how much silence came
+    /// before.
     fn normalise(&mut self, audio: &[i16]) -> usize {
         let audio = &audio[audio.len().saturating_sub(SAMPLES)..];
         let silence = SAMPLES - audio.len();
@@ -221,7 +223,8 @@ mod tests {
         (0..samples).map(|n| value(n) as i16).collect()
     }
 
-    /// Numbers from `compute_whisper_log_mel_features` of pipecat-ai 1.14.0 with numpy 2, 1.5 s and 8.125 s of audio.
+    /// Numbers from `compute_whisper_log_mel_features` of pipecat-ai 1.14.0 with numpy 2, 1.5 s and 8.125 s
+    /// of audio.
     #[test]
     fn features_are_those_of_the_reference() {
         let short = [

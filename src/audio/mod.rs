@@ -1,4 +1,5 @@
-//! Pure signal handling: quantities, sample formats, resampling, endpointing, log-mel features. No thread, no clock.
+//! Pure signal handling: quantities, sample formats, resampling, log-mel features. No thread, no clock, no
+//! ring.
 
 mod endpointer;
 pub mod log_mel;

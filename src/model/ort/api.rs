@@ -25,7 +25,8 @@ macro_rules! described {
             &[$((stringify!($name), std::mem::offset_of!(sys::OrtApi, $name) / PLACE_BYTES)),*];
 
         #[cfg(test)]
-        const DESCRIBED_REFERENCE: &[usize] = &[$(std::mem::offset_of!(ort_sys::OrtApi, $name) / PLACE_BYTES),*];
+        const DESCRIBED_REFERENCE: &[usize] =
+            &[$(std::mem::offset_of!(ort_sys::OrtApi, $name) / PLACE_BYTES),*];
     };
 }
 
@@ -35,15 +36,17 @@ macro_rules! appended {
         const APPENDED: &[(&str, usize)] = &[$((stringify!($name), $place)),*];
 
         #[cfg(test)]
-        const APPENDED_REFERENCE: &[usize] = &[$(std::mem::offset_of!(ort_sys::OrtApi, $name) / PLACE_BYTES),*];
+        const APPENDED_REFERENCE: &[usize] =
+            &[$(std::mem::offset_of!(ort_sys::OrtApi, $name) / PLACE_BYTES),*];
 
         impl Api {
             $(
                 $(#[$doc])*
                 pub(super) fn $method(&self) -> $type {
                     let place = self.place($place);
-                    // SAFETY: the place is within the table of `TABLE_VERSION`, it is not null (both checked in
-                    // `Api::new`), and the function has this type in that version (test `places_are_right`, ort-sys).
+                    // SAFETY: the place is within the table of `TABLE_VERSION`, it is not null (both checked
+                    // in `Api::new`), and the function has this type in that version (test
+                    // `places_are_right`, ort-sys).
                     unsafe { std::mem::transmute::<*const c_void, $type>(place) }
                 }
             )*
@@ -54,16 +57,16 @@ macro_rules! appended {
 const PLACE_BYTES: usize = size_of::<*const c_void>();
 
 described! {
-    GetErrorMessage, CreateEnv, CreateSession, Run, CreateSessionOptions, DisableMemPattern, SetSessionLogId,
+    GetErrorMessage, CreateEnv, CreateSession, Run, CreateSessionOptions, DisableMemPattern,
     SetSessionGraphOptimizationLevel, SetIntraOpNumThreads, SetInterOpNumThreads, SessionGetInputCount,
     SessionGetOutputCount, SessionGetInputTypeInfo, SessionGetOutputTypeInfo, SessionGetInputName,
     SessionGetOutputName, CreateRunOptions, RunOptionsSetTerminate, RunOptionsUnsetTerminate,
     CreateTensorWithDataAsOrtValue, GetTensorMutableData, CastTypeInfoToTensorInfo, GetOnnxTypeFromTypeInfo,
-    GetTensorElementType, GetDimensionsCount, GetDimensions, GetTensorTypeAndShape, CreateCpuMemoryInfo, AllocatorFree,
-    GetAllocatorWithDefaultOptions, ReleaseEnv, ReleaseStatus, ReleaseMemoryInfo, ReleaseSession, ReleaseValue,
-    ReleaseRunOptions, ReleaseTypeInfo, ReleaseTensorTypeAndShapeInfo, ReleaseSessionOptions, GetAvailableProviders,
-    ReleaseAvailableProviders, AddSessionConfigEntry, RunWithBinding, CreateIoBinding, ReleaseIoBinding, BindInput,
-    BindOutput,
+    GetTensorElementType, GetDimensionsCount, GetDimensions, GetTensorTypeAndShape, CreateCpuMemoryInfo,
+    AllocatorFree, GetAllocatorWithDefaultOptions, ReleaseEnv, ReleaseStatus, ReleaseMemoryInfo,
+    ReleaseSession, ReleaseValue, ReleaseRunOptions, ReleaseTypeInfo, ReleaseTensorTypeAndShapeInfo,
+    ReleaseSessionOptions, GetAvailableProviders, ReleaseAvailableProviders, AddSessionConfigEntry,
+    RunWithBinding, CreateIoBinding, ReleaseIoBinding, BindInput, BindOutput,
 }
 
 /// `(options, keys, values, count)` of a provider's own settings.
@@ -138,8 +141,8 @@ impl Api {
 
     fn place(&self, place: usize) -> *const c_void {
         let places = self.0.cast::<*const c_void>();
-        // SAFETY: every caller passes a place of `DESCRIBED` or `APPENDED`; the test `places_are_right` holds that
-        // a table of `TABLE_VERSION` has them all.
+        // SAFETY: every caller passes a place of `DESCRIBED` or `APPENDED`; the test `places_are_right` holds
+        // that a table of `TABLE_VERSION` has them all.
         let place = unsafe { places.add(place) };
         // SAFETY: as above; the table is an array of function pointers, null or not.
         unsafe { *place }
@@ -165,8 +168,8 @@ impl Api {
         }
     }
 
-    /// Turns what a function returned into a result. The status code is not looked at: the crate has it as a Rust
-    /// enum without the newer values, and the text says more.
+    /// Turns what a function returned into a result. The status code is not looked at: the crate has it as a
+    /// Rust enum without the newer values, and the text says more.
     pub(super) fn check(&self, status: sys::OrtStatusPtr, context: &'static str) -> Result<(), ModelError> {
         if status.is_null() {
             return Ok(());
@@ -185,7 +188,8 @@ impl Api {
 mod tests {
     use super::*;
 
-    /// Every place that is used is where ort-sys, a binding of a newer header, has the function of the same name.
+    /// Every place that is used is where ort-sys, a binding of a newer header, has the function of the same
+    /// name.
     #[test]
     fn places_are_right() {
         for (list, reference) in [(DESCRIBED, DESCRIBED_REFERENCE), (APPENDED, APPENDED_REFERENCE)] {
@@ -196,7 +200,8 @@ mod tests {
         }
     }
 
-    /// ort-sys without optional functions describes the table of version 17: none that is used lies beyond it.
+    /// ort-sys without optional functions describes the table of version 17: none that is used lies beyond
+    /// it.
     #[test]
     fn places_are_within_the_oldest_table() {
         let newest = std::mem::offset_of!(ort_sys::OrtApi, CreateLoraAdapter) / PLACE_BYTES;

@@ -33,7 +33,8 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Makes buffers for the graph's ports, in the order of `inputs` and `outputs` (name and dimensions), and binds them.
+    /// Makes buffers for the graph's ports, in the order of `inputs` and `outputs` (name and dimensions), and
+    /// binds them.
     ///
     /// # Errors
     /// [`ModelError::Wrong`] if the graph has no such port or its elements are neither `f32` nor `i64`,
@@ -103,7 +104,8 @@ impl Bound {
         );
         let library = self.graph.library();
         let binding = self.bindings[rows - 1].raw.as_ptr();
-        // SAFETY: graph, options and binding are alive; the bound buffers belong to `self`, which is borrowed mutably.
+        // SAFETY: graph, options and binding are alive; the bound buffers belong to `self`, which is borrowed
+        // mutably.
         let status = unsafe {
             call!(library.api, RunWithBinding, self.graph.session.as_ptr(), self.terminate.options(), binding)
         };
@@ -241,8 +243,8 @@ impl Binding {
         for (slots, is_input) in [(inputs, true), (outputs, false)] {
             for slot in slots {
                 let shape = shape(&slot.dims, rows);
-                // SAFETY: `Bound` drops the bindings before the buffers, lends slices of them only while it is
-                // borrowed, and borrows itself mutably in a run.
+                // SAFETY: `Bound` drops the bindings before the buffers, lends slices of them only while it
+                // is borrowed, and borrows itself mutably in a run.
                 let value = unsafe {
                     match &slot.memory {
                         Memory::F32(buffer) => buffer.value(library, &shape),

@@ -17,7 +17,8 @@ use crate::model::{ModelError, StaleCheck};
 /// Where a graph runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
-    /// `cpu`, `cuda`, `tensorrt`, or any name that ONNX Runtime's generic call takes (`OpenVINO`, `XNNPACK`, …).
+    /// `cpu`, `cuda`, `tensorrt`, or any name that ONNX Runtime's generic call takes (`OpenVINO`, `XNNPACK`,
+    /// …).
     pub name: String,
     /// The provider's own settings, by ONNX Runtime's names for them.
     pub settings: Vec<(String, String)>,
@@ -34,11 +35,12 @@ impl Default for Provider {
 pub struct GraphOptions {
     /// Where it runs.
     pub provider: Provider,
-    /// Threads that work on one run, the calling one included. One means that the library starts none. More are a pool
-    /// that belongs to the graph and is shared by all workers that run it; they sleep when there is nothing to do.
+    /// Threads that work on one run, the calling one included. One means that the library starts none. More
+    /// are a pool that belongs to the graph and is shared by all workers that run it; they sleep when there
+    /// is nothing to do.
     pub threads: u16,
-    /// Whether every run has shapes that occur again and again. Then the library keeps a memory plan per set of shapes;
-    /// where shapes keep changing such plans would pile up.
+    /// Whether every run has shapes that occur again and again. Then the library keeps a memory plan per set
+    /// of shapes; where shapes keep changing such plans would pile up.
     pub shapes_recur: bool,
 }
 
@@ -69,8 +71,8 @@ pub struct Graph {
     path: PathBuf,
 }
 
-// SAFETY: the library documents `Run` as callable from several threads on one session; everything else of the session
-// is read at load time only.
+// SAFETY: the library documents `Run` as callable from several threads on one session; everything else of the
+// session is read at load time only.
 unsafe impl Send for Graph {}
 // SAFETY: as above.
 unsafe impl Sync for Graph {}
@@ -95,7 +97,8 @@ impl Graph {
             .map_err(|_| wrong("a path with a zero byte".into()))?;
         let settings = Settings::new(library, options)?;
         let mut session = ptr::null_mut();
-        // SAFETY: environment and settings are alive, the path ends with a zero byte, `session` is a place for the result.
+        // SAFETY: environment and settings are alive, the path ends with a zero byte, `session` is a place
+        // for the result.
         let status = unsafe {
             call!(
                 library.api,
@@ -150,15 +153,15 @@ impl Graph {
         &self.library
     }
 
-    /// Runs the network once. `inputs` and `outputs` are in the order of the ports; what `outputs` held is dropped,
-    /// and the library makes the new values.
+    /// Runs the network once. `inputs` and `outputs` are in the order of the ports; what `outputs` held is
+    /// dropped, and the library makes the new values.
     ///
     /// # Real-time
     /// Any thread, several at once. No heap call of ours.
     ///
     /// # Errors
-    /// [`ModelError::Stale`] if `terminate` was stopped, [`ModelError::Runtime`] if the library fails; then `outputs`
-    /// are all `None`.
+    /// [`ModelError::Stale`] if `terminate` was stopped, [`ModelError::Runtime`] if the library fails; then
+    /// `outputs` are all `None`.
     ///
     /// # Panics
     /// If there are not as many values as ports.
@@ -177,9 +180,9 @@ impl Graph {
             *place = value.raw.as_ptr().cast_const();
         }
         let mut output_values = [ptr::null_mut(); PORTS_MAX];
-        // SAFETY: names and values are arrays with at least as many entries as the counts say (asserted here and in
-        // `load`); the input values are borrowed for the call, so that nobody writes to them; null outputs are
-        // filled by the library.
+        // SAFETY: names and values are arrays with at least as many entries as the counts say (asserted here
+        // and in `load`); the input values are borrowed for the call, so that nobody writes to them; null
+        // outputs are filled by the library.
         let status = unsafe {
             call!(
                 self.library.api,
@@ -201,8 +204,8 @@ impl Graph {
         Ok(())
     }
 
-    /// As [`Graph::run`], unless `stale` says so before; a run that was stopped although its work is not stale is
-    /// repeated.
+    /// As [`Graph::run`], unless `stale` says so before; a run that was stopped although its work is not
+    /// stale is repeated.
     ///
     /// # Errors
     /// [`ModelError::Stale`] if `stale` said so, [`ModelError::Runtime`] if the library fails.
@@ -378,8 +381,8 @@ impl<'a> Settings<'a> {
             _ => {
                 let name = text(&provider.name)?;
                 let append = api.append_by_name();
-                // SAFETY: the options are alive; name, keys and values are texts that end with a zero byte and live
-                // through the call.
+                // SAFETY: the options are alive; name, keys and values are texts that end with a zero byte
+                // and live through the call.
                 let status = unsafe {
                     append(self.raw.as_ptr(), name.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len())
                 };

@@ -11,7 +11,8 @@ use onnxruntime_sys as sys;
 use super::api::{Api, TABLE_VERSION, call};
 use crate::model::ModelError;
 
-/// ONNX Runtime, opened and initialised. Shared by every [`Graph`](super::Graph) and tensor that comes from it.
+/// ONNX Runtime, opened and initialised. Shared by every [`Graph`](super::Graph) and tensor that comes from
+/// it.
 pub struct Library {
     pub(super) api: Api,
     pub(super) env: NonNull<sys::OrtEnv>,
@@ -23,8 +24,8 @@ pub struct Library {
     path: PathBuf,
 }
 
-// SAFETY: environment, memory description and default allocator are documented as usable from any thread, and are
-// only read after `open`.
+// SAFETY: environment, memory description and default allocator are documented as usable from any thread, and
+// are only read after `open`.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
@@ -32,11 +33,12 @@ unsafe impl Sync for Library {}
 impl Library {
     /// Opens the library at `path` and makes its environment: log level *error*, no telemetry, no threads.
     ///
-    /// The library stays open for the life of the process, because it has threads and exit handlers of its own.
+    /// The library stays open for the life of the process, because it has threads and exit handlers of its
+    /// own.
     ///
     /// # Errors
-    /// [`ModelError::Missing`] if there is no such file, [`ModelError::Wrong`] if it is not an ONNX Runtime of 1.17 or
-    /// later, [`ModelError::Runtime`] if it refuses to start.
+    /// [`ModelError::Missing`] if there is no such file, [`ModelError::Wrong`] if it is not an ONNX Runtime
+    /// of 1.17 or later, [`ModelError::Runtime`] if it refuses to start.
     pub fn open(path: &Path) -> Result<Arc<Self>, ModelError> {
         let expected = format!("ONNX Runtime 1.{TABLE_VERSION} or later");
         if !path.is_file() {
@@ -44,7 +46,8 @@ impl Library {
         }
         let wrong =
             |found: String| ModelError::Wrong { path: path.into(), found, expected: expected.clone() };
-        // SAFETY: opening runs the library's initialisers; the caller has chosen the file as the ONNX Runtime.
+        // SAFETY: opening runs the library's initialisers; the caller has chosen the file as the ONNX
+        // Runtime.
         let dynamic = unsafe { libloading::Library::new(path) }.map_err(|error| wrong(error.to_string()))?;
         let dynamic = std::mem::ManuallyDrop::new(dynamic);
         // SAFETY: this is the documented type of the library's one entry.

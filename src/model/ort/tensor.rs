@@ -126,8 +126,8 @@ impl<T: Element> Buffer<T> {
     }
 
     pub(super) fn as_slice(&self) -> &[T] {
-        // SAFETY: owned, initialised, and nobody writes while `self` is borrowed: runs that write into a buffer
-        // borrow its owner mutably.
+        // SAFETY: owned, initialised, and nobody writes while `self` is borrowed: runs that write into a
+        // buffer borrow its owner mutably.
         unsafe { self.data.as_ref() }
     }
 
@@ -139,16 +139,16 @@ impl<T: Element> Buffer<T> {
     /// A value of shape `shape` on the first elements of this buffer.
     ///
     /// # Safety
-    /// The value must not be used after the buffer is gone, nor in a run while a slice of the buffer is alive,
-    /// except for reading both.
+    /// The value must not be used after the buffer is gone, nor in a run while a slice of the buffer is
+    /// alive, except for reading both.
     pub(super) unsafe fn value(&self, library: &Arc<Library>, shape: &Shape) -> Result<Value, ModelError> {
         let dims = shape.dims();
         assert!(shape.elements() <= self.data.len(), "{shape:?} in a buffer of {}", self.data.len());
         let bytes = shape.elements() * size_of::<T>();
         let start = self.data.as_ptr().cast::<c_void>();
         let mut raw = ptr::null_mut();
-        // SAFETY: `start` points to at least `bytes` bytes (asserted), dims are `dims.len()` lengths, `raw` is a place
-        // for the result, which the caller keeps within the life of the buffer.
+        // SAFETY: `start` points to at least `bytes` bytes (asserted), dims are `dims.len()` lengths, `raw`
+        // is a place for the result, which the caller keeps within the life of the buffer.
         let status = unsafe {
             call!(
                 library.api,
@@ -216,8 +216,8 @@ impl Value {
         if data.is_null() || shape.elements() == 0 {
             return Ok(&[]);
         }
-        // SAFETY: the tensor has `elements` elements of this type (both just read from it), lives as long as `self`,
-        // and nothing writes to it: runs create their outputs anew.
+        // SAFETY: the tensor has `elements` elements of this type (both just read from it), lives as long as
+        // `self`, and nothing writes to it: runs create their outputs anew.
         Ok(unsafe { std::slice::from_raw_parts(data.cast::<T>(), shape.elements()) })
     }
 
@@ -295,13 +295,14 @@ impl<T: Element> Tensor<T> {
     /// If `shape` has more elements than `capacity`.
     pub fn new(library: &Arc<Library>, capacity: usize, shape: &[i64]) -> Result<Self, ModelError> {
         let (buffer, shape) = (Buffer::new(capacity), Shape::new(shape));
-        // SAFETY: the value is kept beside the buffer and dropped before it; slices are borrows of `self`, and a run
-        // borrows `self` too.
+        // SAFETY: the value is kept beside the buffer and dropped before it; slices are borrows of `self`,
+        // and a run borrows `self` too.
         let value = unsafe { buffer.value(library, &shape) }?;
         Ok(Self { value, shape, buffer })
     }
 
-    /// Gives the tensor another shape on the same memory. No heap call of ours; the elements stay as they are.
+    /// Gives the tensor another shape on the same memory. No heap call of ours; the elements stay as they
+    /// are.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.

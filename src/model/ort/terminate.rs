@@ -11,12 +11,14 @@ use super::api::call;
 use super::library::{Library, made};
 use crate::model::ModelError;
 
-/// Ends the runs of one worker from any thread, for barge-in: ONNX Runtime looks at it before each node of a graph.
+/// Ends the runs of one worker from any thread, for barge-in: ONNX Runtime looks at it before each node of a
+/// graph.
 ///
-/// A worker calls [`Terminate::arm`], *then* asks whether its work is stale, *then* runs. Whoever makes work stale
-/// does so first and calls [`Terminate::stop`] second. So a stop either comes before `arm`, and the worker sees the
-/// stale work, or after it, and the run ends. A stop that comes late may hit the next run; a run that ended
-/// though its work is not stale is to be run again ([`Graph::run_unless_stale`](super::Graph::run_unless_stale)).
+/// A worker calls [`Terminate::arm`], *then* asks whether its work is stale, *then* runs. Whoever makes work
+/// stale does so first and calls [`Terminate::stop`] second. So a stop either comes before `arm`, and the
+/// worker sees the stale work, or after it, and the run ends. A stop that comes late may hit the next run; a
+/// run that ended though its work is not stale is to be run again
+/// ([`Graph::run_unless_stale`](super::Graph::run_unless_stale)).
 #[derive(Clone)]
 pub struct Terminate(Arc<Inner>);
 
@@ -26,8 +28,8 @@ struct Inner {
     stopped: AtomicBool,
 }
 
-// SAFETY: the library documents that the flag of run options may be set while a run uses them; nothing else of them
-// is ever changed.
+// SAFETY: the library documents that the flag of run options may be set while a run uses them; nothing else
+// of them is ever changed.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
@@ -46,9 +48,11 @@ impl Terminate {
         Ok(Self(Arc::new(Inner { library: Arc::clone(library), options: made(options), stopped })))
     }
 
-    /// Ends the run that goes on with this handle, or the next one that is not armed anew. Any thread, at any time.
+    /// Ends the run that goes on with this handle, or the next one that is not armed anew. Any thread, at any
+    /// time.
     pub fn stop(&self) {
-        // ORDERING: Release pairs with the Acquire in `is_stopped`; whoever sees the stop sees why it was made.
+        // ORDERING: Release pairs with the Acquire in `is_stopped`; whoever sees the stop sees why it was
+        // made.
         self.0.stopped.store(true, Ordering::Release);
         // SAFETY: the options live as long as `self`.
         let status = unsafe { call!(self.0.library.api, RunOptionsSetTerminate, self.0.options.as_ptr()) };
@@ -58,8 +62,9 @@ impl Terminate {
 
     /// Makes the next run possible.
     pub fn arm(&self) {
-        // ORDERING: Relaxed; the worker that reads it next is the caller. Cleared before the library's own flag, so
-        // that a stop in between leaves at most a mark without effect, and the caller sees its stale work next.
+        // ORDERING: Relaxed; the worker that reads it next is the caller. Cleared before the library's own
+        // flag, so that a stop in between leaves at most a mark without effect, and the caller sees its stale
+        // work next.
         self.0.stopped.store(false, Ordering::Relaxed);
         // SAFETY: the options live as long as `self`.
         let status = unsafe { call!(self.0.library.api, RunOptionsUnsetTerminate, self.0.options.as_ptr()) };
@@ -74,8 +79,8 @@ impl Terminate {
         self.0.stopped.load(Ordering::Acquire)
     }
 
-    /// Says of a run's error whether it was asked for. The mark is set before the library's flag; where an `arm` came
-    /// between the two, only the library's text tells.
+    /// Says of a run's error whether it was asked for. The mark is set before the library's flag; where an
+    /// `arm` came between the two, only the library's text tells.
     pub(super) fn judge(&self, error: ModelError) -> ModelError {
         match error {
             ModelError::Runtime { ref message, .. } if self.is_stopped() || message.contains(TERMINATED) => {

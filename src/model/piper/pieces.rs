@@ -1,8 +1,8 @@
 //! Where phonemes may be cut, so that one run of the network stays short and no word is lost.
 
-/// The first piece of `phonemes`: up to the end of the first sentence, or as much as `most` code points hold. Within a
-/// sentence that is too long the cut is after punctuation in its second half, else between words, else anywhere but
-/// before a combining mark. What remains begins with the next piece.
+/// The first piece of `phonemes`: up to the end of the first sentence, or as much as `most` code points hold.
+/// Within a sentence that is too long the cut is after punctuation in its second half, else between words,
+/// else anywhere but before a combining mark. What remains begins with the next piece.
 pub(super) fn split(phonemes: &str, most: usize) -> (&str, &str) {
     let mut sentence_end = None;
     let mut after_pause = None;

@@ -56,7 +56,8 @@ impl Voice {
     /// Reads the description.
     ///
     /// # Errors
-    /// [`ModelError::Missing`] if the file cannot be read, [`ModelError::Wrong`] if it describes no Piper voice.
+    /// [`ModelError::Missing`] if the file cannot be read, [`ModelError::Wrong`] if it describes no Piper
+    /// voice.
     pub(super) fn load(path: &Path) -> Result<Self, ModelError> {
         let expected = || "the description of a Piper voice".to_owned();
         let text = std::fs::read(path)
@@ -97,7 +98,8 @@ impl Voice {
             && self.ids.contains_key(&phoneme)
     }
 
-    /// Appends the numbers of `phonemes`: start and pad, each phoneme and pad, end. What the voice does not know is left out.
+    /// Appends the numbers of `phonemes`: start and pad, each phoneme and pad, end. What the voice does not
+    /// know is left out.
     pub(super) fn write(&self, phonemes: &str, numbers: &mut Vec<i64>) {
         numbers.extend([self.start, self.pad]);
         for phoneme in phonemes.chars() {
@@ -124,7 +126,9 @@ mod tests {
     pub(super) const SMALL: &str = r#"{
         "audio": {"sample_rate": 22050, "quality": "medium"},
         "inference": {"length_scale": 1.25},
-        "phoneme_id_map": {"_": [0], "^": [1], "$": [2], " ": [3], ".": [10], "a": [14], "b": [15], "ˈ": [120], "̩": [144]}
+        "phoneme_id_map": {
+            "_": [0], "^": [1], "$": [2], " ": [3], ".": [10], "a": [14], "b": [15], "ˈ": [120], "̩": [144]
+        }
     }"#;
 
     #[test]
