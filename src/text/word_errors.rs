@@ -53,7 +53,7 @@ impl std::ops::AddAssign for WordErrors {
 
 impl std::iter::Sum for WordErrors {
     fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
-        items.fold(Self::default(), Self::add)
+        items.fold(Self::default(), |sum, item| sum + item)
     }
 }
 
@@ -164,8 +164,8 @@ mod tests {
         assert_eq!(errors("one two three", ""), 3);
         assert_eq!(errors("", "one"), 1);
         let sum: WordErrors = [word_errors("a b", "a b"), word_errors("yes no", "yes yes")].into_iter().sum();
-        assert_eq!(sum, WordErrors { errors: 1, words: 3 });
-        assert!((sum.rate() - 1.0 / 3.0).abs() < 1e-9);
+        assert_eq!(sum, WordErrors { errors: 1, words: 4 });
+        assert!((sum.rate() - 0.25).abs() < 1e-9);
         assert_eq!(WordErrors::default().rate(), 0.0);
     }
 

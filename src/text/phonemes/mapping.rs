@@ -158,9 +158,12 @@ impl<'a> Word<'a> {
         let next_is_primary = vowels.next().is_some_and(|next| next.stress == Stress::Primary);
         let before = self.sounds[..at].iter().rfind(|sound| sound.is_vowel());
         let after_primary = before.is_some_and(|before| before.stress == Stress::Primary);
+        // Of two main stresses ("nearby") the later is the one.
+        let demoted = sound.stress == Stress::Primary && self.sounds[at + 1..].iter().any(|sound| sound.stress == Stress::Primary);
+        let stress = if demoted { Stress::Secondary } else { sound.stress };
         let final_y = sound.phone == IY && before.is_some() && self.ends(&["y", "ies"]);
-        match sound.stress {
-            stress if self.spelling.is_empty() => stress,
+        match stress {
+            _ if self.spelling.is_empty() => sound.stress,
             Stress::Secondary if next_is_primary || after_primary || final_y => Stress::None,
             stress => stress,
         }
