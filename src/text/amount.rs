@@ -17,18 +17,29 @@ pub(super) struct Around<'a> {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
 /// Words before a number that make it a year. Source: own list.
 const BEFORE_YEAR: &[&str] = &[
-    "after", "around", "before", "by", "circa", "during", "early", "fall", "from", "in", "late", "mid", "of", "since",
-    "spring", "summer", "until", "winter", "year",
+    "after", "around", "before", "by", "circa", "during", "early", "fall", "from", "in", "late", "mid", "of",
+    "since", "spring", "summer", "until", "winter", "year",
 ];
 
 /// Words before a number that make it a telephone number. Source: own list.
-const BEFORE_PHONE: &[&str] = &["at", "call", "cell", "dial", "fax", "mobile", "number", "phone", "tel", "text"];
+const BEFORE_PHONE: &[&str] =
+    &["at", "call", "cell", "dial", "fax", "mobile", "number", "phone", "tel", "text"];
 
 /// Reads `token` if it is an amount; `Some(true)` if it has used up the token behind as well.
 pub(super) fn read(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
@@ -115,7 +126,8 @@ fn value(digits: &str) -> u64 {
 
 /// `2026-03-21`, `12/05/2026` (month first, unless it cannot be), `21.03.2026`.
 fn date(token: &str, out: &mut String) -> bool {
-    let (year, month, day) = if let Some([year, month, day]) = fields(token, '-').or_else(|| fields(token, '/'))
+    let (year, month, day) = if let Some([year, month, day]) =
+        fields(token, '-').or_else(|| fields(token, '/'))
         && year.len() == 4
     {
         (year, month, day)
@@ -221,7 +233,8 @@ fn phone(token: &str, around: Around<'_>, out: &mut String) -> bool {
     let is_phone = match (groups, mark) {
         // "(555) 123-4567" comes as two tokens; "+15550104477" and "5550104477" as one.
         (1, _) => {
-            body.len() == 3 && looks_local(around.after, true) || body.len() > 9 && (body.len() < token.len() || announced)
+            body.len() == 3 && looks_local(around.after, true)
+                || body.len() > 9 && (body.len() < token.len() || announced)
         }
         (2, '-') => looks_local(body, announced || around.before.len() == 3 && is_digits(around.before)),
         (3.., '-') => true,
@@ -362,7 +375,10 @@ fn per(rest: &str, out: &mut String) -> Option<bool> {
 fn ordinal(token: &str, out: &mut String) -> bool {
     let Some(at) = token.find(|c: char| c.is_ascii_alphabetic()) else { return false };
     let suffix = ["st", "nd", "rd", "th"].iter().any(|suffix| suffix.eq_ignore_ascii_case(&token[at..]));
-    match Number::exactly(&token[..at]).filter(|number| number.fraction.is_empty()).and_then(|number| number.value()) {
+    match Number::exactly(&token[..at])
+        .filter(|number| number.fraction.is_empty())
+        .and_then(|number| number.value())
+    {
         Some(n) if suffix => {
             number::ordinal(out, n);
             true
@@ -431,10 +447,13 @@ fn range(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     let by = matches!(mark, 'x' | '×');
     let name = unit::name(rest, false, false);
     let more = by && rest.starts_with(mark);
-    if !rest.is_empty() && name.is_none() && !more || by && mark == '×' && rest.is_empty() && !by_size(&from, &to) {
+    if !rest.is_empty() && name.is_none() && !more
+        || by && mark == '×' && rest.is_empty() && !by_size(&from, &to)
+    {
         return None;
     }
-    let years = !by && name.is_none() && is_year(&from, around) && (is_year(&to, around) || to.whole().len() == 2);
+    let years =
+        !by && name.is_none() && is_year(&from, around) && (is_year(&to, around) || to.whole().len() == 2);
     if years {
         number::year(out, from.value()?);
         word(out, "to");
@@ -517,9 +536,10 @@ fn is_year(number: &Number<'_>, around: Around<'_>) -> bool {
     let announced = BEFORE_YEAR.iter().any(|word| word.eq_ignore_ascii_case(around.before))
         || is_month(around.before)
         || matches!(around.after, "BC" | "AD" | "BCE" | "CE");
-    let counts = around.after.ends_with('s') && around.after.len() > 3 && !matches!(around.after, "was" | "always")
-        || unit::name(around.after, false, true).is_some()
-        || around.after == "people";
+    let counts =
+        around.after.ends_with('s') && around.after.len() > 3 && !matches!(around.after, "was" | "always")
+            || unit::name(around.after, false, true).is_some()
+            || around.after == "people";
     match number.value() {
         Some(1_900..=2_099) => announced || !counts,
         Some(1_100..=2_999) => announced && !counts,

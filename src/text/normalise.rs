@@ -18,8 +18,7 @@ pub fn normalise(text: &str, out: &mut String) {
     while let Some((raw, tail)) = next_token(rest) {
         let token = Token::new(raw);
         let after = next_token(tail).map_or("", |(raw, _)| Token::new(raw).core);
-        let around =
-            Around { before, after: if token.stops() || token.ends_with(',') { "" } else { after } };
+        let around = Around { before, after: if token.stops() || token.ends_with(',') { "" } else { after } };
         let last = tail.trim().is_empty();
         let took_next = token.read(around, last, out);
         before = if token.stops() { "" } else { token.core };
@@ -55,13 +54,16 @@ impl<'a> Token<'a> {
         let raw = raw.trim_start_matches(['(', '[', '{', '"', '“', '„', '«', '‘', ',', ';', ':', '!', '?']);
         // A quote behind digits is a measure: 5'10".
         let end = raw.trim_end_matches([
-            ',', '.', '!', '?', ';', ':', ')', ']', '}', '”', '»', '’', '…', '。', '，', '！', '？', '、', '；', '：',
+            ',', '.', '!', '?', ';', ':', ')', ']', '}', '”', '»', '’', '…', '。', '，', '！', '？', '、',
+            '；', '：',
         ]);
         let inner = end.trim_end_matches(['"', '\'']);
         let is_measure = inner.len() < end.len() && inner.ends_with(|c: char| c.is_ascii_digit());
         let core = if is_measure { end } else { inner };
         // ".5" and "...and": a leading dot belongs to a number only.
-        let core = if core.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit()) && !core.starts_with("..") {
+        let core = if core.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit())
+            && !core.starts_with("..")
+        {
             core
         } else {
             core.trim_start_matches(['.', '…', '\''])
@@ -98,7 +100,10 @@ impl<'a> Token<'a> {
 
     fn core_words(&self, around: Around<'_>, out: &mut String) -> bool {
         let core = self.core;
-        if core.chars().all(|c| c.is_alphabetic() || c == '\'' || c == '’' || matches!(c, '\u{300}'..='\u{36f}')) {
+        if core
+            .chars()
+            .all(|c| c.is_alphabetic() || c == '\'' || c == '’' || matches!(c, '\u{300}'..='\u{36f}'))
+        {
             self.plain_word(around, out);
             return false;
         }
@@ -133,7 +138,10 @@ impl<'a> Token<'a> {
         }
         for part in self.core.split('-').filter(|part| !part.is_empty()) {
             let part = Token { core: part, tail: "" };
-            part.core_words(Around { before: "", after: if around.after.is_empty() { "" } else { "-" } }, out);
+            part.core_words(
+                Around { before: "", after: if around.after.is_empty() { "" } else { "-" } },
+                out,
+            );
         }
     }
 
@@ -165,7 +173,9 @@ impl<'a> Token<'a> {
         let capital_behind = around.after.starts_with(char::is_uppercase);
         let capital_before = around.before.starts_with(char::is_uppercase);
         let words = match core {
-            "St" if !capital_behind || capital_before && abbreviation::starts_sentence(around.after) => "Street",
+            "St" if !capital_behind || capital_before && abbreviation::starts_sentence(around.after) => {
+                "Street"
+            }
             "Dr" if !capital_behind && capital_before => "Drive",
             // "co-op." and "No." as words of their own never come here; months need a day or a year.
             _ if amount::is_month(core) && !numeric => return false,
@@ -205,8 +215,9 @@ impl<'a> Token<'a> {
 /// The number of `v1.2.3` or `v2`.
 fn version(core: &str) -> Option<&str> {
     let number = core.strip_prefix(['v', 'V'])?;
-    (number.starts_with(|c: char| c.is_ascii_digit()) && number.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
-        .then_some(number)
+    (number.starts_with(|c: char| c.is_ascii_digit())
+        && number.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
+    .then_some(number)
 }
 
 #[cfg(test)]
@@ -231,15 +242,24 @@ mod tests {
     fn numbers() {
         check(&[
             ("It is 98.6 now.", "It is ninety eight point six now."),
-            ("1,234.5 and 1.000,50", "one thousand two hundred thirty four point five and one thousand point five zero"),
+            (
+                "1,234.5 and 1.000,50",
+                "one thousand two hundred thirty four point five and one thousand point five zero",
+            ),
             ("the 2nd, 21st and 30th", "the second, twenty first and thirtieth"),
             ("-5, +3, ±2, ~40", "minus five, plus three, plus or minus two, about forty"),
             ("50% or 2.5%", "fifty percent or two point five percent"),
-            ("1/2 cup, 2 1/2 cups, 2½ cups, 3/4", "one half cup, two and a half cups, two and a half cups, three quarters"),
+            (
+                "1/2 cup, 2 1/2 cups, 2½ cups, 3/4",
+                "one half cup, two and a half cups, two and a half cups, three quarters",
+            ),
             ("10-20 people, 5-10%", "ten to twenty people, five to ten percent"),
             ("#5 of 007", "number five of zero zero seven"),
             ("24/7 and 9/11", "twenty four seven and nine eleven"),
-            ("3x faster, 1920x1080, 2x4", "three times faster, one thousand nine hundred twenty by one thousand eighty, two by four"),
+            (
+                "3x faster, 1920x1080, 2x4",
+                "three times faster, one thousand nine hundred twenty by one thousand eighty, two by four",
+            ),
             ("2×3×4 and 5 × 3 = 15", "two times three times four and five times three equals fifteen"),
             ("2^8 and x² and 5 − 3", "two to the power of eight and X squared and five minus three"),
             ("No. 5 is here. No.", "number five is here. No."),
@@ -255,13 +275,22 @@ mod tests {
             ("at 9 a.m.", "at nine A M."),
             ("9am to 5:05pm, 7:00", "nine A M to five oh five P M, seven o'clock"),
             ("a 16:9 screen", "a sixteen to nine screen"),
-            ("on 2026-03-21 or 12/05/2026", "on March twenty first, twenty twenty six or December fifth, twenty twenty six"),
+            (
+                "on 2026-03-21 or 12/05/2026",
+                "on March twenty first, twenty twenty six or December fifth, twenty twenty six",
+            ),
             ("on 25/12/2024", "on December twenty fifth, twenty twenty four"),
             ("March 21, 2026", "March twenty first, twenty twenty six"),
             ("on Sept. 3", "on September third"),
-            ("in 1999, 2007 and the 1990s or '90s", "in nineteen ninety nine, two thousand seven and the nineteen nineties or nineties"),
+            (
+                "in 1999, 2007 and the 1990s or '90s",
+                "in nineteen ninety nine, two thousand seven and the nineteen nineties or nineties",
+            ),
             ("from 2010-2015", "from twenty ten to twenty fifteen"),
-            ("2048 bytes, 1500 people, in 1066", "two thousand forty eight bytes, one thousand five hundred people, in one thousand sixty six"),
+            (
+                "2048 bytes, 1500 people, in 1066",
+                "two thousand forty eight bytes, one thousand five hundred people, in one thousand sixty six",
+            ),
             ("in 1492", "in fourteen ninety two"),
         ]);
     }
@@ -273,7 +302,10 @@ mod tests {
             ("$3.5M or $5 million.", "three point five million dollars or five million dollars."),
             ("£1.01 and 5€ and -$5", "one pound and one penny and five euros and minus five dollars"),
             ("$10-20, $5/month", "ten to twenty dollars, five dollars per month"),
-            ("10 km, 2.5kg, 1 km, 5 GB.", "ten kilometers, two point five kilograms, one kilometer, five gigabytes."),
+            (
+                "10 km, 2.5kg, 1 km, 5 GB.",
+                "ten kilometers, two point five kilograms, one kilometer, five gigabytes.",
+            ),
             ("-40°C and 60mph", "minus forty degrees Celsius and sixty miles per hour"),
             ("5'10\" tall", "five feet ten inches tall"),
             ("3 in a row, 90 km/h", "three in a row, ninety kilometers per hour"),
@@ -287,7 +319,10 @@ mod tests {
             ("192.168.1.1", "one nine two dot one six eight dot one dot one"),
             ("v1.2.3 or 1.2.3", "version one point two point three or one point two point three"),
             ("Call 555-0142.", "Call five five five, zero one four two."),
-            ("555 123-4567 or +1-555-010-4477", "five five five one two three, four five six seven or plus one, five five five, zero one zero, four four seven seven"),
+            (
+                "555 123-4567 or +1-555-010-4477",
+                "five five five one two three, four five six seven or plus one, five five five, zero one zero, four four seven seven",
+            ),
             ("example.com, https://www.a-b.org/x", "example dot com, a dash b dot org slash x"),
             ("a@b.co", "a at b dot C O"),
             ("main.rs", "main dot R S"),
