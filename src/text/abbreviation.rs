@@ -57,11 +57,14 @@ const ROWS: &[Row] = &[
     Row("inc", Stop::MayEnd, "Incorporated"),
     Row("jan", Stop::Inner, "January"),
     Row("jr", Stop::MayEnd, "Junior"),
+    Row("jul", Stop::BeforeNumber, "July"),
+    Row("jun", Stop::BeforeNumber, "June"),
     Row("lb", Stop::MayEnd, "pound"),
     Row("lbs", Stop::MayEnd, "pounds"),
     Row("lt", Stop::Inner, "Lieutenant"),
     Row("ltd", Stop::MayEnd, "Limited"),
     Row("maj", Stop::Inner, "Major"),
+    Row("mar", Stop::BeforeNumber, "March"),
     Row("max", Stop::BeforeNumber, "maximum"),
     Row("min", Stop::MayEnd, "minutes"),
     Row("mr", Stop::Inner, "Mister"),
@@ -118,7 +121,7 @@ fn row(word: &str) -> Option<&'static Row> {
 /// What a stop after `word` means; `None` if `word` is no abbreviation. `word` comes without that stop.
 pub(super) fn stop_after(word: &str) -> Option<Stop> {
     if let Some(row) = row(word) {
-        // "sat." and "mar." end sentences more often than they shorten a name, so they are not rows; "No." and "Co."
+        // "sat." and "sun." end sentences more often than they shorten a name, so they are not rows; "No." and "Co."
         // are words of their own, told apart by what follows.
         return Some(row.1);
     }

@@ -68,7 +68,8 @@ pub(super) fn read(token: &str, around: Around<'_>, out: &mut String) -> Option<
     }
     let used = money(body, around, out)
         .or_else(|| ordinal(body, out).then_some(false))
-        .or_else(|| fraction(body, around, out).then_some(false))
+        .or_else(|| scientific(body, out).then_some(false))
+        .or_else(|| fraction(body, around, out).then(|| unit_of_fraction(body, around, out)))
         .or_else(|| range(body, around, out))
         .or_else(|| quantity(body, around, out));
     if used.is_none() {
@@ -206,6 +207,11 @@ fn is_half(word: &str) -> bool {
     ["am", "pm", "a.m", "p.m", "a.m.", "p.m."].iter().any(|half| half.eq_ignore_ascii_case(word))
 }
 
+/// The letters of a half of the day.
+fn half_letters(half: &str) -> &'static str {
+    if half.starts_with(['a', 'A']) { "A M" } else { "P M" }
+}
+
 /// Numbers that have a name of their own.
 fn special(token: &str, out: &mut String) -> bool {
     let words = match token {
@@ -261,11 +267,19 @@ fn looks_local(token: &str, announced: bool) -> bool {
     let Some([exchange, line]) = fields(token, '-') else { return false };
     exchange.len() == 3
         && line.len() == 4
-        && (announced || line.starts_with('0') || exchange == "555" || value(exchange) % 10 != 0)
+        && (announced || line.starts_with('0') || exchange == "555" || !value(exchange).is_multiple_of(10))
 }
 
-/// `1.2.3` with "point", `192.168.1.1` digit by digit with "dot".
+/// `1.2.3` with "point", `192.168.1.1` digit by digit with "dot", `10.0.0.1:80` with "port".
 fn dotted(token: &str, out: &mut String) -> bool {
+    if let Some((host, port)) = token.split_once(':') {
+        if !is_digits(port) || host.split('.').count() != 4 || !dotted(host, out) {
+            return false;
+        }
+        word(out, "port");
+        number::digits(out, port);
+        return true;
+    }
     let groups = token.split('.').count();
     if groups < 3 || !token.split('.').all(is_digits) || Number::exactly(token).is_some() {
         return false;
@@ -420,6 +434,19 @@ fn fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
     true
 }
 
+/// Reads the unit behind the fraction `token` just said: "one half teaspoon", "two and a half teaspoons".
+fn unit_of_fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
+    let below_one = !is_digits(around.before)
+        && (token.contains('/') || !token.starts_with(|c: char| c.is_ascii_digit()));
+    match unit::name(around.after, below_one, true) {
+        Some(name) => {
+            word(out, name);
+            true
+        }
+        None => false,
+    }
+}
+
 fn is_vulgar(c: char) -> bool {
     vulgar(c).is_some()
 }
@@ -445,7 +472,7 @@ fn range(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     let mark = rest.chars().next().filter(|c| "-–x×".contains(*c))?;
     let (to, rest) = Number::parse(&rest[mark.len_utf8()..])?;
     let by = matches!(mark, 'x' | '×');
-    let name = unit::name(rest, false, false);
+    let name = if is_half(rest) { Some(half_letters(rest)) } else { unit::name(rest, false, false) };
     let more = by && rest.starts_with(mark);
     if !rest.is_empty() && name.is_none() && !more
         || by && mark == '×' && rest.is_empty() && !by_size(&from, &to)
@@ -497,6 +524,12 @@ fn quantity(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
         number.say(out);
         return Some(unit_behind(&number, around, out));
     }
+    if rest == "x"
+        && !(around.after.is_empty()
+            || around.after.len() > 2 && around.after.starts_with(char::is_alphabetic))
+    {
+        return None; // "2x + 1" is no "two times"
+    }
     if let Some(name) = unit::name(rest, number.is_one(), false) {
         number.say(out);
         word(out, name);
@@ -510,6 +543,23 @@ fn quantity(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
         word(out, name);
     }
     per(&rest[end..], out)
+}
+
+/// `6.02e23`, `1e-5`.
+fn scientific(token: &str, out: &mut String) -> bool {
+    let Some((number, rest)) = Number::parse(token) else { return false };
+    let Some(exponent) = rest.strip_prefix(['e', 'E']) else { return false };
+    let digits = exponent.trim_start_matches(['-', '−', '+']);
+    if !is_digits(digits) || exponent.len() > digits.len() + '−'.len_utf8() || digits.len() > 3 {
+        return false;
+    }
+    number.say(out);
+    word(out, "times ten to the");
+    if exponent.starts_with(['-', '−']) {
+        word(out, "minus");
+    }
+    number::cardinal(out, value(digits));
+    true
 }
 
 /// Reads the unit behind the number just said, if there is one.

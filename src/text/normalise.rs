@@ -6,7 +6,7 @@
 use super::abbreviation::{self, Stop};
 use super::amount::{self, Around};
 use super::number::word;
-use super::{roman, spelling};
+use super::{roman, spelling, unit};
 
 /// Writes `text` into `out`, which is cleared first, with everything in words that is not written in letters.
 ///
@@ -16,6 +16,12 @@ pub fn normalise(text: &str, out: &mut String) {
     let mut before = "";
     let mut rest = text;
     while let Some((raw, tail)) = next_token(rest) {
+        if let Some(words) = spelling::operator(raw) {
+            word(out, words);
+            before = raw;
+            rest = tail;
+            continue;
+        }
         let token = Token::new(raw);
         let after = next_token(tail).map_or("", |(raw, _)| Token::new(raw).core);
         let around = Around { before, after: if token.stops() || token.ends_with(',') { "" } else { after } };
@@ -60,14 +66,10 @@ impl<'a> Token<'a> {
         let inner = end.trim_end_matches(['"', '\'']);
         let is_measure = inner.len() < end.len() && inner.ends_with(|c: char| c.is_ascii_digit());
         let core = if is_measure { end } else { inner };
-        // ".5" and "...and": a leading dot belongs to a number only.
-        let core = if core.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit())
-            && !core.starts_with("..")
-        {
-            core
-        } else {
-            core.trim_start_matches(['.', '…', '\''])
-        };
+        // ".5", ".NET" but not "...and"
+        let dotted =
+            core.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
+        let core = if dotted { core } else { core.trim_start_matches(['.', '…', '\'']) };
         let start = core.as_ptr() as usize - raw.as_ptr() as usize;
         Self { core, tail: &raw[start + core.len()..] }
     }
@@ -115,8 +117,18 @@ impl<'a> Token<'a> {
             amount::read(version, Around::default(), out);
             return false;
         }
+        if core.contains('/')
+            && let Some(unit) = unit::name(core, false, false)
+        {
+            word(out, unit);
+            return false;
+        }
         if spelling::acronym(core, out) || spelling::address(core, out) {
             return false;
+        }
+        if let Some(name) = core.strip_prefix('.') {
+            word(out, "dot");
+            return Token { core: name, tail: "" }.core_words(Around { before: "", ..around }, out);
         }
         let mut chars = core.chars();
         if let (Some(c), None) = (chars.next(), chars.next())
@@ -137,6 +149,12 @@ impl<'a> Token<'a> {
             return spelling::mixed(self.core, out);
         }
         for part in self.core.split('-').filter(|part| !part.is_empty()) {
+            // "i7-12700K": what is joined to letters is a name, not an amount.
+            let coded = part.contains(|c: char| c.is_ascii_digit()) && part.ends_with(char::is_uppercase);
+            if coded {
+                spelling::mixed(part, out);
+                continue;
+            }
             let part = Token { core: part, tail: "" };
             part.core_words(
                 Around { before: "", after: if around.after.is_empty() { "" } else { "-" } },
@@ -177,8 +195,6 @@ impl<'a> Token<'a> {
                 "Street"
             }
             "Dr" if !capital_behind && capital_before => "Drive",
-            // "co-op." and "No." as words of their own never come here; months need a day or a year.
-            _ if amount::is_month(core) && !numeric => return false,
             _ => abbreviation::reading(core).unwrap_or(""),
         };
         if words.is_empty() {
@@ -263,6 +279,12 @@ mod tests {
             ("2×3×4 and 5 × 3 = 15", "two times three times four and five times three equals fifteen"),
             ("2^8 and x² and 5 − 3", "two to the power of eight and X squared and five minus three"),
             ("No. 5 is here. No.", "number five is here. No."),
+            (
+                "6.02e23, 1e-5",
+                "six point zero two times ten to the twenty three, one times ten to the minus five",
+            ),
+            ("2x + 1", "two X plus one"),
+            ("3/4 tsp, 1 1/2 tsp", "three quarters teaspoon, one and a half teaspoons"),
             (".5 or 10+", "zero point five or ten plus"),
         ]);
     }
@@ -286,6 +308,7 @@ mod tests {
                 "in 1999, 2007 and the 1990s or '90s",
                 "in nineteen ninety nine, two thousand seven and the nineteen nineties or nineties",
             ),
+            ("5-6pm, on Mar. 17, in Dec. again", "five to six P M, on March seventeenth, in December again"),
             ("from 2010-2015", "from twenty ten to twenty fifteen"),
             (
                 "2048 bytes, 1500 people, in 1066",
@@ -323,6 +346,14 @@ mod tests {
                 "555 123-4567 or +1-555-010-4477",
                 "five five five one two three, four five six seven or plus one, five five five, zero one zero, four four seven seven",
             ),
+            (
+                "i7-12700K, 4K, .NET, an iPhone",
+                "I seven one two seven zero zero K, four K, dot NET, an iPhone",
+            ),
+            ("10.0.0.1:8080", "one zero dot zero dot zero dot one port eight zero eight zero"),
+            ("john.doe@example.co.uk", "john dot doe at example dot C O dot U K"),
+            ("a != b, x <= 5", "a does not equal b, x is at most five"),
+            ("in km/h", "in kilometers per hour"),
             ("example.com, https://www.a-b.org/x", "example dot com, a dash b dot org slash x"),
             ("a@b.co", "a at b dot C O"),
             ("main.rs", "main dot R S"),

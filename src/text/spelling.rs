@@ -201,7 +201,8 @@ fn camel(text: &str, out: &mut String) {
         .char_indices()
         .zip(text.chars().skip(1))
         .filter(|((_, a), b)| a.is_lowercase() && b.is_uppercase());
-    let starts_lower = text.starts_with(char::is_lowercase);
+    // "iPhone" and "eBay" are names, not two words.
+    let starts_lower = text.chars().take(2).filter(|c| c.is_lowercase()).count() == 2;
     let mut from = 0;
     if starts_lower && humps.clone().count() > 0 {
         for ((at, c), _) in humps {
@@ -236,6 +237,25 @@ fn sign(c: char, rest: &str, token: &str) -> Option<&'static str> {
         '/' if !first && !last => return None,
         '-' | '–' | '.' | ',' | ':' | ';' | '\'' | '"' | '!' | '?' | '(' | ')' => return None,
         _ => return lone_sign(c),
+    })
+}
+
+/// How an operator of several characters is read.
+pub(super) fn operator(token: &str) -> Option<&'static str> {
+    Some(match token {
+        "<=" | "=<" => "is at most",
+        ">=" => "is at least",
+        "!=" | "<>" | "/=" => "does not equal",
+        "==" | "===" => "equals",
+        "->" | "=>" | "-->" | "==>" => "to",
+        "<-" => "from",
+        "&&" => "and",
+        "||" => "or",
+        "+/-" => "plus or minus",
+        "++" => "plus plus",
+        "--" => "minus minus",
+        "**" => "to the power of",
+        _ => return None,
     })
 }
 
