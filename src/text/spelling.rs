@@ -137,7 +137,12 @@ fn segment(part: &str, at: usize, body: &str, out: &mut String) {
     if part.is_empty() {
         return;
     }
-    let is_end = at > 0
+    let behind = &body[at + part.len()..];
+    let ends = behind.is_empty()
+        || behind.starts_with(['/', ':', '?', '#'])
+        || behind.starts_with('.') && behind.len() == 3;
+    let is_end = ends
+        && at > 0
         && body[..at].ends_with('.')
         && part.len() <= 3
         && part.bytes().all(|b| b.is_ascii_alphabetic());

@@ -82,7 +82,7 @@ impl ThoughtFilter {
             '>' => TAGS.iter().any(|tag| tag.eq_ignore_ascii_case(name)),
             _ => TAGS.iter().any(|tag| {
                 let starts = tag.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
-                starts && tag[name.len()..].chars().next() == Some(c.to_ascii_lowercase())
+                starts && tag[name.len()..].starts_with(c.to_ascii_lowercase())
             }),
         }
     }

@@ -98,18 +98,13 @@ impl Words {
         let stem = bare.strip_suffix('s').unwrap_or(bare);
         let plural = stem.len() < text.len();
         let capitals = |text: &str| text.len() > 1 && text.chars().all(char::is_uppercase);
+        let is_capital = |text: &str| text.len() == 1 && text.chars().all(char::is_uppercase);
+        let plural_letter = plural && is_capital(stem) && text != "As" && text != "Is"; // "P H Ds"
         let letters = self.letters.len() - start;
         let style = if letters == 1 && !text.starts_with(char::is_lowercase) || letters > WORD_LETTERS_MAX {
             Style::Letters
-        } else if !shouts && capitals(stem) {
+        } else if !shouts && capitals(stem) || plural_letter {
             Style::Capitals { plural }
-        } else if stem.len() == 1
-            && plural
-            && stem.chars().all(char::is_uppercase)
-            && text != "As"
-            && text != "Is"
-        {
-            Style::Capitals { plural } // "P H Ds"
         } else {
             Style::Word
         };
