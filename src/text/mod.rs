@@ -18,6 +18,7 @@
 
 mod abbreviation;
 mod amount;
+mod calendar;
 mod clause;
 mod markup;
 mod normalise;
