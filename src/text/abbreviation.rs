@@ -4,7 +4,7 @@
 
 /// What a stop after an abbreviation can mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(super) enum Stop {
     /// Always a part of the word: something follows (`Dr.`, `e.g.`).
     Inner,
     /// A part of the word before a number only (`No. 5`, `p. 12`); otherwise an ordinary end.
@@ -57,11 +57,14 @@ const ROWS: &[Row] = &[
     Row("inc", Stop::MayEnd, "Incorporated"),
     Row("jan", Stop::Inner, "January"),
     Row("jr", Stop::MayEnd, "Junior"),
+    Row("jul", Stop::BeforeNumber, "July"),
+    Row("jun", Stop::BeforeNumber, "June"),
     Row("lb", Stop::MayEnd, "pound"),
     Row("lbs", Stop::MayEnd, "pounds"),
     Row("lt", Stop::Inner, "Lieutenant"),
     Row("ltd", Stop::MayEnd, "Limited"),
     Row("maj", Stop::Inner, "Major"),
+    Row("mar", Stop::BeforeNumber, "March"),
     Row("max", Stop::BeforeNumber, "maximum"),
     Row("min", Stop::MayEnd, "minutes"),
     Row("mr", Stop::Inner, "Mister"),
@@ -116,10 +119,9 @@ fn row(word: &str) -> Option<&'static Row> {
 }
 
 /// What a stop after `word` means; `None` if `word` is no abbreviation. `word` comes without that stop.
-#[must_use]
-pub fn stop_after(word: &str) -> Option<Stop> {
+pub(super) fn stop_after(word: &str) -> Option<Stop> {
     if let Some(row) = row(word) {
-        // "sat." and "mar." end sentences more often than they shorten a name, so they are not rows; "No." and "Co."
+        // "sat." and "sun." end sentences more often than they shorten a name, so they are not rows; "No." and "Co."
         // are words of their own, told apart by what follows.
         return Some(row.1);
     }
@@ -127,14 +129,12 @@ pub fn stop_after(word: &str) -> Option<Stop> {
 }
 
 /// How `word` (without its final stop) is read; `None` if it is no abbreviation with a reading of its own.
-#[must_use]
-pub fn reading(word: &str) -> Option<&'static str> {
+pub(super) fn reading(word: &str) -> Option<&'static str> {
     row(word).map(|row| row.2).filter(|reading| !reading.is_empty())
 }
 
 /// Single letters with stops between them: `J`, `U.S.S.R`, `d.h`.
-#[must_use]
-pub fn is_initials(word: &str) -> bool {
+pub(super) fn is_initials(word: &str) -> bool {
     let mut letters = 0;
     let mut single = true;
     for part in word.split('.') {
@@ -147,21 +147,21 @@ pub fn is_initials(word: &str) -> bool {
 
 /// Words that begin a sentence when they have a capital and follow an abbreviation. Source: own list.
 const STARTERS: &[&str] = &[
-    "A", "After", "All", "Also", "Although", "An", "And", "Are", "As", "At", "Because", "Before", "But", "By", "Can",
-    "Could", "Did", "Do", "Does", "Each", "Even", "Every", "First", "For", "From", "Have", "He", "Her", "Here", "His",
-    "How", "However", "I", "I'd", "I'll", "I'm", "I've", "If", "In", "Is", "It", "It's", "Its", "Let", "Let's", "Many",
-    "Maybe", "Most", "My", "Next", "No", "Not", "Now", "On", "One", "Or", "Our", "Please", "She", "She's", "Should",
-    "Since", "So", "Some", "That", "That's", "The", "Their", "Then", "There", "There's", "These", "They", "They're",
-    "This", "Those", "To", "Today", "We", "We'll", "We're", "Well", "What", "When", "Where", "Which", "While", "Who",
-    "Why", "Will", "With", "Would", "Yes", "You", "You'll", "You're", "Your",
+    "A", "After", "All", "Also", "Although", "An", "And", "Are", "As", "At", "Because", "Before", "But",
+    "By", "Can", "Could", "Did", "Do", "Does", "Each", "Even", "Every", "First", "For", "From", "Have", "He",
+    "Her", "Here", "His", "How", "However", "I", "I'd", "I'll", "I'm", "I've", "If", "In", "Is", "It",
+    "It's", "Its", "Let", "Let's", "Many", "Maybe", "Most", "My", "Next", "No", "Not", "Now", "On", "One",
+    "Or", "Our", "Please", "She", "She's", "Should", "Since", "So", "Some", "That", "That's", "The", "Their",
+    "Then", "There", "There's", "These", "They", "They're", "This", "Those", "To", "Today", "We", "We'll",
+    "We're", "Well", "What", "When", "Where", "Which", "While", "Who", "Why", "Will", "With", "Would", "Yes",
+    "You", "You'll", "You're", "Your",
 ];
 
 /// Longest of [`STARTERS`], bytes, and thus what must be seen of the next word to know it is one.
-pub const STARTER_BYTES_MAX: usize = 8;
+pub(super) const STARTER_BYTES_MAX: usize = 8;
 
 /// Whether `word` is one that begins sentences.
-#[must_use]
-pub fn starts_sentence(word: &str) -> bool {
+pub(super) fn starts_sentence(word: &str) -> bool {
     STARTERS.binary_search(&word).is_ok()
 }
 

@@ -3,7 +3,7 @@
 //! Each reader takes a whole token, without the punctuation around it, and either writes its words or leaves `out` as
 //! it was and returns `false`.
 
-use super::abbreviation;
+use super::calendar::{date, decade, half_letters, is_half, is_month, is_year, time};
 use super::number::{self, Number, word};
 use super::unit::{self, Currency};
 
@@ -16,19 +16,9 @@ pub(super) struct Around<'a> {
     pub(super) after: &'a str,
 }
 
-const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-];
-
-/// Words before a number that make it a year. Source: own list.
-const BEFORE_YEAR: &[&str] = &[
-    "after", "around", "before", "by", "circa", "during", "early", "fall", "from", "in", "late", "mid", "of", "since",
-    "spring", "summer", "until", "winter", "year",
-];
-
 /// Words before a number that make it a telephone number. Source: own list.
-const BEFORE_PHONE: &[&str] = &["at", "call", "cell", "dial", "fax", "mobile", "number", "phone", "tel", "text"];
+const BEFORE_PHONE: &[&str] =
+    &["at", "call", "cell", "dial", "fax", "mobile", "number", "phone", "tel", "text"];
 
 /// Reads `token` if it is an amount; `Some(true)` if it has used up the token behind as well.
 pub(super) fn read(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
@@ -57,7 +47,8 @@ pub(super) fn read(token: &str, around: Around<'_>, out: &mut String) -> Option<
     }
     let used = money(body, around, out)
         .or_else(|| ordinal(body, out).then_some(false))
-        .or_else(|| fraction(body, around, out).then_some(false))
+        .or_else(|| scientific(body, out).then_some(false))
+        .or_else(|| fraction(body, around, out).then(|| unit_of_fraction(body, around, out)))
         .or_else(|| range(body, around, out))
         .or_else(|| quantity(body, around, out));
     if used.is_none() {
@@ -96,7 +87,7 @@ fn sign(token: &str) -> (&'static str, &str) {
 }
 
 /// Up to `N` fields of digits between `mark`s, if `text` is nothing else.
-fn fields<const N: usize>(text: &str, mark: char) -> Option<[&str; N]> {
+pub(super) fn fields<const N: usize>(text: &str, mark: char) -> Option<[&str; N]> {
     let mut fields = [""; N];
     let mut parts = text.split(mark);
     for field in &mut fields {
@@ -105,93 +96,14 @@ fn fields<const N: usize>(text: &str, mark: char) -> Option<[&str; N]> {
     parts.next().is_none().then_some(fields)
 }
 
-fn is_digits(text: &str) -> bool {
+/// Whether `text` is digits and nothing else.
+pub(super) fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn value(digits: &str) -> u64 {
+/// The value of `digits`, or the largest there is.
+pub(super) fn value(digits: &str) -> u64 {
     digits.parse().unwrap_or(u64::MAX)
-}
-
-/// `2026-03-21`, `12/05/2026` (month first, unless it cannot be), `21.03.2026`.
-fn date(token: &str, out: &mut String) -> bool {
-    let (year, month, day) = if let Some([year, month, day]) = fields(token, '-').or_else(|| fields(token, '/'))
-        && year.len() == 4
-    {
-        (year, month, day)
-    } else if let Some([month, day, year]) = fields(token, '/').or_else(|| fields(token, '-'))
-        && year.len() == 4
-    {
-        if value(month) > 12 { (year, day, month) } else { (year, month, day) }
-    } else if let Some([day, month, year]) = fields(token, '.')
-        && year.len() == 4
-    {
-        (year, month, day)
-    } else {
-        return false;
-    };
-    let (month, day) = (value(month), value(day));
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return false;
-    }
-    word(out, MONTHS[usize::try_from(month - 1).expect("at most 11")]);
-    number::ordinal(out, day);
-    out.push(',');
-    number::year(out, value(year));
-    true
-}
-
-/// `9:30`, `14:05`, `9:30pm`, `9am`, `1:02:03`; `16:9` is a ratio.
-fn time(token: &str, around: Around<'_>, out: &mut String) -> bool {
-    let lower = token.len() - 2.min(token.len());
-    let (clock, half) = match token.get(lower..) {
-        Some(half) if half.eq_ignore_ascii_case("am") => (&token[..lower], "A M"),
-        Some(half) if half.eq_ignore_ascii_case("pm") => (&token[..lower], "P M"),
-        _ => (token, ""),
-    };
-    if let Some([hour, minute, second]) = fields(clock, ':') {
-        number::cardinal(out, value(hour));
-        minutes(out, minute);
-        word(out, "and");
-        number::cardinal(out, value(second));
-        word(out, if value(second) == 1 { "second" } else { "seconds" });
-    } else if let Some([hour, minute]) = fields(clock, ':') {
-        if minute.len() != 2 || value(hour) > 24 || value(minute) > 59 {
-            number::cardinal(out, value(hour));
-            word(out, "to");
-            number::cardinal(out, value(minute));
-            return true;
-        }
-        number::cardinal(out, value(hour));
-        let halved = !half.is_empty() || is_half(around.after);
-        if value(minute) > 0 {
-            minutes(out, minute);
-        } else if value(hour) > 12 || value(hour) == 0 {
-            word(out, "hundred");
-        } else if !halved {
-            word(out, "o'clock");
-        }
-    } else if is_digits(clock) && !half.is_empty() && value(clock) <= 12 {
-        number::cardinal(out, value(clock));
-    } else {
-        return false;
-    }
-    if !half.is_empty() {
-        word(out, half);
-    }
-    true
-}
-
-fn minutes(out: &mut String, minute: &str) {
-    if minute.starts_with('0') {
-        word(out, "oh");
-    }
-    number::cardinal(out, value(minute));
-}
-
-/// Whether `word` says which half of the day.
-fn is_half(word: &str) -> bool {
-    ["am", "pm", "a.m", "p.m", "a.m.", "p.m."].iter().any(|half| half.eq_ignore_ascii_case(word))
 }
 
 /// Numbers that have a name of their own.
@@ -221,7 +133,8 @@ fn phone(token: &str, around: Around<'_>, out: &mut String) -> bool {
     let is_phone = match (groups, mark) {
         // "(555) 123-4567" comes as two tokens; "+15550104477" and "5550104477" as one.
         (1, _) => {
-            body.len() == 3 && looks_local(around.after, true) || body.len() > 9 && (body.len() < token.len() || announced)
+            body.len() == 3 && looks_local(around.after, true)
+                || body.len() > 9 && (body.len() < token.len() || announced)
         }
         (2, '-') => looks_local(body, announced || around.before.len() == 3 && is_digits(around.before)),
         (3.., '-') => true,
@@ -248,11 +161,19 @@ fn looks_local(token: &str, announced: bool) -> bool {
     let Some([exchange, line]) = fields(token, '-') else { return false };
     exchange.len() == 3
         && line.len() == 4
-        && (announced || line.starts_with('0') || exchange == "555" || value(exchange) % 10 != 0)
+        && (announced || line.starts_with('0') || exchange == "555" || !value(exchange).is_multiple_of(10))
 }
 
-/// `1.2.3` with "point", `192.168.1.1` digit by digit with "dot".
+/// `1.2.3` with "point", `192.168.1.1` digit by digit with "dot", `10.0.0.1:80` with "port".
 fn dotted(token: &str, out: &mut String) -> bool {
+    if let Some((host, port)) = token.split_once(':') {
+        if !is_digits(port) || host.split('.').count() != 4 || !dotted(host, out) {
+            return false;
+        }
+        word(out, "port");
+        number::digits(out, port);
+        return true;
+    }
     let groups = token.split('.').count();
     if groups < 3 || !token.split('.').all(is_digits) || Number::exactly(token).is_some() {
         return false;
@@ -262,20 +183,6 @@ fn dotted(token: &str, out: &mut String) -> bool {
             word(out, if groups == 4 { "dot" } else { "point" });
         }
         if groups == 4 { number::digits(out, group) } else { number::cardinal(out, value(group)) }
-    }
-    true
-}
-
-/// `1990s`, `'90s`, `80s`.
-fn decade(token: &str, out: &mut String) -> bool {
-    let Some(digits) = token.strip_suffix("'s").or_else(|| token.strip_suffix('s')) else { return false };
-    let short = digits.strip_prefix('\'').unwrap_or(digits);
-    if !is_digits(short) || !short.ends_with('0') {
-        return false;
-    }
-    match (short.len(), value(short)) {
-        (4, 1_100..=2_090) | (2, 20..=90) => number::decade(out, value(short)),
-        _ => return false,
     }
     true
 }
@@ -362,7 +269,10 @@ fn per(rest: &str, out: &mut String) -> Option<bool> {
 fn ordinal(token: &str, out: &mut String) -> bool {
     let Some(at) = token.find(|c: char| c.is_ascii_alphabetic()) else { return false };
     let suffix = ["st", "nd", "rd", "th"].iter().any(|suffix| suffix.eq_ignore_ascii_case(&token[at..]));
-    match Number::exactly(&token[..at]).filter(|number| number.fraction.is_empty()).and_then(|number| number.value()) {
+    match Number::exactly(&token[..at])
+        .filter(|number| number.fraction.is_empty())
+        .and_then(|number| number.value())
+    {
         Some(n) if suffix => {
             number::ordinal(out, n);
             true
@@ -404,6 +314,19 @@ fn fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
     true
 }
 
+/// Reads the unit behind the fraction `token` just said: "one half teaspoon", "two and a half teaspoons".
+fn unit_of_fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
+    let below_one = !is_digits(around.before)
+        && (token.contains('/') || !token.starts_with(|c: char| c.is_ascii_digit()));
+    match unit::name(around.after, below_one, true) {
+        Some(name) => {
+            word(out, name);
+            true
+        }
+        None => false,
+    }
+}
+
 fn is_vulgar(c: char) -> bool {
     vulgar(c).is_some()
 }
@@ -429,12 +352,15 @@ fn range(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     let mark = rest.chars().next().filter(|c| "-–x×".contains(*c))?;
     let (to, rest) = Number::parse(&rest[mark.len_utf8()..])?;
     let by = matches!(mark, 'x' | '×');
-    let name = unit::name(rest, false, false);
+    let name = if is_half(rest) { Some(half_letters(rest)) } else { unit::name(rest, false, false) };
     let more = by && rest.starts_with(mark);
-    if !rest.is_empty() && name.is_none() && !more || by && mark == '×' && rest.is_empty() && !by_size(&from, &to) {
+    if !rest.is_empty() && name.is_none() && !more
+        || by && mark == '×' && rest.is_empty() && !by_size(&from, &to)
+    {
         return None;
     }
-    let years = !by && name.is_none() && is_year(&from, around) && (is_year(&to, around) || to.whole().len() == 2);
+    let years =
+        !by && name.is_none() && is_year(&from, around) && (is_year(&to, around) || to.whole().len() == 2);
     if years {
         number::year(out, from.value()?);
         word(out, "to");
@@ -478,6 +404,12 @@ fn quantity(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
         number.say(out);
         return Some(unit_behind(&number, around, out));
     }
+    if rest == "x"
+        && !(around.after.is_empty()
+            || around.after.len() > 2 && around.after.starts_with(char::is_alphabetic))
+    {
+        return None; // "2x + 1" is no "two times"
+    }
     if let Some(name) = unit::name(rest, number.is_one(), false) {
         number.say(out);
         word(out, name);
@@ -493,6 +425,23 @@ fn quantity(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     per(&rest[end..], out)
 }
 
+/// `6.02e23`, `1e-5`.
+fn scientific(token: &str, out: &mut String) -> bool {
+    let Some((number, rest)) = Number::parse(token) else { return false };
+    let Some(exponent) = rest.strip_prefix(['e', 'E']) else { return false };
+    let digits = exponent.trim_start_matches(['-', '−', '+']);
+    if !is_digits(digits) || exponent.len() > digits.len() + '−'.len_utf8() || digits.len() > 3 {
+        return false;
+    }
+    number.say(out);
+    word(out, "times ten to the");
+    if exponent.starts_with(['-', '−']) {
+        word(out, "minus");
+    }
+    number::cardinal(out, value(digits));
+    true
+}
+
 /// Reads the unit behind the number just said, if there is one.
 fn unit_behind(number: &Number<'_>, around: Around<'_>, out: &mut String) -> bool {
     match unit::name(around.after, number.is_one(), true) {
@@ -501,28 +450,5 @@ fn unit_behind(number: &Number<'_>, around: Around<'_>, out: &mut String) -> boo
             true
         }
         None => false,
-    }
-}
-
-/// Whether `word` is the name of a month or short for one.
-pub(super) fn is_month(word: &str) -> bool {
-    MONTHS.contains(&abbreviation::reading(word).unwrap_or(word))
-}
-
-/// Whether `number` is a year rather than a count.
-fn is_year(number: &Number<'_>, around: Around<'_>) -> bool {
-    if !number.is_plain() || number.whole().len() != 4 || number.whole().starts_with('0') {
-        return false;
-    }
-    let announced = BEFORE_YEAR.iter().any(|word| word.eq_ignore_ascii_case(around.before))
-        || is_month(around.before)
-        || matches!(around.after, "BC" | "AD" | "BCE" | "CE");
-    let counts = around.after.ends_with('s') && around.after.len() > 3 && !matches!(around.after, "was" | "always")
-        || unit::name(around.after, false, true).is_some()
-        || around.after == "people";
-    match number.value() {
-        Some(1_900..=2_099) => announced || !counts,
-        Some(1_100..=2_999) => announced && !counts,
-        _ => false,
     }
 }

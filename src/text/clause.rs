@@ -204,7 +204,8 @@ impl<'a> Scan<'a> {
             return if self.at_end { Verdict::No } else { Verdict::Wait };
         };
         // A dash is a pause between spaces, or a long one between words; a hyphen is none.
-        let dash_in_word = matches!(c, '–' | '-') && !self.text[..after - c.len_utf8()].ends_with(char::is_whitespace);
+        let dash_in_word =
+            matches!(c, '–' | '-') && !self.text[..after - c.len_utf8()].ends_with(char::is_whitespace);
         if dash_in_word || !(next.is_whitespace() || c == '—') {
             self.symbol = after;
             return Verdict::No;
@@ -379,7 +380,10 @@ mod tests {
         assert_eq!(split("We met at 9 a.m. It was cold."), ["We met at 9 a.m.", "It was cold."]);
         assert_eq!(split("We agree, so do I. She left."), ["We agree, so do I.", "She left."]);
         assert_eq!(split("See No. 5 please. No. That is it."), ["See No. 5 please.", "No.", "That is it."]);
-        assert_eq!(split("Acme Inc. makes tools etc. They sell."), ["Acme Inc. makes tools etc.", "They sell."]);
+        assert_eq!(
+            split("Acme Inc. makes tools etc. They sell."),
+            ["Acme Inc. makes tools etc.", "They sell."]
+        );
         assert_eq!(split("\"Stop!\" she said. (He did.) Then"), ["\"Stop!\" she said.", "(He did.)", "Then"]);
         assert_eq!(split("Well... maybe so. Wait... No!"), ["Well... maybe so.", "Wait...", "No!"]);
     }
@@ -397,12 +401,10 @@ mod tests {
 
     #[test]
     fn lines_end_pieces_and_are_marked() {
-        assert_eq!(pieces(["Steps:\n1. Open it.\n2. Close it\n\n- a - b"]), [
-            "\nSteps:",
-            "\n1. Open it.",
-            "\n2. Close it",
-            "\n- a - b"
-        ]);
+        assert_eq!(
+            pieces(["Steps:\n1. Open it.\n2. Close it\n\n- a - b"]),
+            ["\nSteps:", "\n1. Open it.", "\n2. Close it", "\n- a - b"]
+        );
         assert_eq!(split("**First. Second.** Third."), ["**First.", "Second.**", "Third."]);
         assert_eq!(split("👍 Great. ... So"), ["👍 Great.", "... So"], "no piece without a word");
         assert_eq!(split(" \n\u{a0} "), [""; 0]);

@@ -1,18 +1,36 @@
 //! From the language model's text to phonemes.
+//!
+//! ```text
+//! deltas ─ ThoughtFilter ─▶ answer ─ ClauseSplitter ─▶ clauses ─ Speakable ─▶ text to read ─ Phonemize ─▶ IPA
+//!                             │                                                  (normalise, then phonemes)
+//!                             └──▶ transcript and history, as the model wrote it
+//! ```
+//!
+//! The first three run on the edge's language model task, one set per answer; the phonemizer runs on the `tts` threads,
+//! one per worker, behind the ring of clauses. All of it is pure: no I/O, no clock, no thread, no lock. Results never
+//! depend on how the text was cut into deltas. Buffers are kept, so that after the longest sentence so far nothing here
+//! calls the heap, with one exception: letters with accents are decomposed by a crate that may.
+//!
+//! The voice reads American English. Texts in other languages that use Latin, Greek or Cyrillic letters are read as an
+//! American would read them; a stretch in another script is named ("some Chinese text"), not skipped.
+//!
+//! [`word_errors`] counts what a transcript of the spoken text got wrong, for tests and benches.
 
-pub mod abbreviation;
+mod abbreviation;
 mod amount;
-pub mod clause;
-pub mod normalise;
+mod calendar;
+mod clause;
+mod markup;
+mod normalise;
 mod number;
 pub mod phonemes;
 mod roman;
-pub mod speakable;
+mod speakable;
 mod spelling;
-pub mod symbol;
-pub mod thoughts;
+mod symbol;
+mod thoughts;
 mod unit;
-pub mod word_errors;
+mod word_errors;
 
 pub use clause::ClauseSplitter;
 pub use normalise::normalise;

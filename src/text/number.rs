@@ -1,8 +1,26 @@
 //! Numbers in English words, written at the end of a string with single spaces.
 
 const SMALL: [&str; 20] = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
 ];
 
 const TENS: [&str; 10] =
@@ -167,7 +185,8 @@ impl<'a> Number<'a> {
         if lead == 0 {
             let fraction = text.strip_prefix('.')?;
             let count = digit_count(fraction);
-            return (count > 0).then(|| (Self { whole: "", fraction: &fraction[..count] }, &fraction[count..]));
+            return (count > 0)
+                .then(|| (Self { whole: "", fraction: &fraction[..count] }, &fraction[count..]));
         }
         let by_comma = grouped(text, lead, b',');
         let by_point = grouped(text, lead, b'.');
@@ -291,7 +310,11 @@ mod tests {
             ("98.6.", "ninety eight point six", "."),
             ("007", "zero zero seven", ""),
             ("1,23,4", "one", ",23,4"),
-            ("12345678901234567", "one two three four five six seven eight nine zero one two three four five six seven", ""),
+            (
+                "12345678901234567",
+                "one two three four five six seven eight nine zero one two three four five six seven",
+                "",
+            ),
         ] {
             let (number, tail) = Number::parse(text).expect("a number");
             assert_eq!((said(|o| number.say(o)).as_str(), tail), (words, rest), "{text}");

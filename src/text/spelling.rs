@@ -4,9 +4,10 @@ use super::number::{self, Number, word};
 
 /// Acronyms that are also words, or that a dictionary has as words: always read letter by letter. Source: own list.
 const SPELLED: &[&str] = &[
-    "AI", "AM", "API", "APIs", "AR", "ATM", "BA", "CEO", "DIY", "DJ", "EU", "FAQ", "GB", "GDP", "GPU", "HR", "ID",
-    "IDs", "IP", "IRA", "IRS", "IT", "LA", "LED", "LLM", "MA", "MC", "ML", "MS", "OS", "OCD", "PA", "PC", "PIN",
-    "PM", "PR", "PS", "QA", "SAT", "SO", "TV", "UI", "UK", "UN", "US", "USA", "USB", "UV", "UX", "VR",
+    "AI", "AM", "API", "APIs", "AR", "ATM", "BA", "CEO", "DIY", "DJ", "EU", "FAQ", "GB", "GDP", "GPU", "HR",
+    "ID", "IDs", "IP", "IRA", "IRS", "IT", "LA", "LED", "LLM", "MA", "MC", "ML", "MS", "OS", "OCD", "PA",
+    "PC", "PIN", "PM", "PR", "PS", "QA", "SAT", "SO", "TV", "UI", "UK", "UN", "US", "USA", "USB", "UV", "UX",
+    "VR",
 ];
 
 /// Of these, the ones that are words when they stand alone in capitals.
@@ -54,7 +55,8 @@ const RESPELLED: &[(&str, &str)] = &[
 ];
 
 /// Ends of web addresses and files that are read as words; others of up to three letters are spelled.
-const WORD_ENDS: &[&str] = &["app", "bin", "com", "dev", "gov", "info", "net", "org", "zip", "doc", "bat", "log", "ink"];
+const WORD_ENDS: &[&str] =
+    &["app", "bin", "com", "dev", "gov", "info", "net", "org", "zip", "doc", "bat", "log", "ink"];
 
 /// The reading of `token` if it is an acronym or a name with a reading of its own.
 pub(super) fn acronym(token: &str, out: &mut String) -> bool {
@@ -135,7 +137,15 @@ fn segment(part: &str, at: usize, body: &str, out: &mut String) {
     if part.is_empty() {
         return;
     }
-    let is_end = at > 0 && body[..at].ends_with('.') && part.len() <= 3 && part.bytes().all(|b| b.is_ascii_alphabetic());
+    let behind = &body[at + part.len()..];
+    let ends = behind.is_empty()
+        || behind.starts_with(['/', ':', '?', '#'])
+        || behind.starts_with('.') && behind.len() == 3;
+    let is_end = ends
+        && at > 0
+        && body[..at].ends_with('.')
+        && part.len() <= 3
+        && part.bytes().all(|b| b.is_ascii_alphabetic());
     if is_end && !WORD_ENDS.contains(&part) {
         letters(out, part);
     } else {
@@ -159,7 +169,8 @@ pub(super) fn mixed(token: &str, out: &mut String) {
                 rest = after;
             }
         } else if c.is_alphabetic() || is_mark(c) {
-            let end = rest.find(|c: char| !(c.is_alphabetic() || is_mark(c) || c == '\'')).unwrap_or(rest.len());
+            let end =
+                rest.find(|c: char| !(c.is_alphabetic() || is_mark(c) || c == '\'')).unwrap_or(rest.len());
             stretch(&rest[..end], token.len() > end, out);
             rest = &rest[end..];
         } else {
@@ -191,8 +202,12 @@ fn stretch(text: &str, joined: bool, out: &mut String) {
 
 /// `getUserName` as three words; `JavaScript` and `McDonald` need none of it, but lose nothing.
 fn camel(text: &str, out: &mut String) {
-    let humps = text.char_indices().zip(text.chars().skip(1)).filter(|((_, a), b)| a.is_lowercase() && b.is_uppercase());
-    let starts_lower = text.starts_with(char::is_lowercase);
+    let humps = text
+        .char_indices()
+        .zip(text.chars().skip(1))
+        .filter(|((_, a), b)| a.is_lowercase() && b.is_uppercase());
+    // "iPhone" and "eBay" are names, not two words.
+    let starts_lower = text.chars().take(2).filter(|c| c.is_lowercase()).count() == 2;
     let mut from = 0;
     if starts_lower && humps.clone().count() > 0 {
         for ((at, c), _) in humps {
@@ -216,7 +231,8 @@ fn code(out: &mut String, digits: &str) {
 fn sign(c: char, rest: &str, token: &str) -> Option<&'static str> {
     let first = rest.len() == token.len();
     let last = rest.len() == c.len_utf8();
-    let numeric = !last && rest[c.len_utf8()..].starts_with(|c: char| c.is_ascii_digit() || c == '(') && !first;
+    let numeric =
+        !last && rest[c.len_utf8()..].starts_with(|c: char| c.is_ascii_digit() || c == '(') && !first;
     let after_digit = token[..token.len() - rest.len()].ends_with(|c: char| c.is_ascii_digit());
     Some(match c {
         '#' if last && !first => "sharp",
@@ -226,6 +242,25 @@ fn sign(c: char, rest: &str, token: &str) -> Option<&'static str> {
         '/' if !first && !last => return None,
         '-' | '–' | '.' | ',' | ':' | ';' | '\'' | '"' | '!' | '?' | '(' | ')' => return None,
         _ => return lone_sign(c),
+    })
+}
+
+/// How an operator of several characters is read.
+pub(super) fn operator(token: &str) -> Option<&'static str> {
+    Some(match token {
+        "<=" | "=<" => "is at most",
+        ">=" => "is at least",
+        "!=" | "<>" | "/=" => "does not equal",
+        "==" | "===" => "equals",
+        "->" | "=>" | "-->" | "==>" => "to",
+        "<-" => "from",
+        "&&" => "and",
+        "||" => "or",
+        "+/-" => "plus or minus",
+        "++" => "plus plus",
+        "--" => "minus minus",
+        "**" => "to the power of",
+        _ => return None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 /// What becomes of a character on its way to the voice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// A letter, a digit, white space, punctuation or a sign that the normaliser reads.
     Spoken,
     /// An emoji or ornament: dropped, and the words around it stay apart.
@@ -15,13 +15,16 @@ pub enum Kind {
 const SIGNS: &str = "$€£¥₹₩₿%‰@&+−±×÷=≠≈<>≤≥→←↔⇒⇔^/#°§№√∞∑∆½¼¾⅓⅔⅛⅜⅝⅞²³¹⁰⁴⁵⁶⁷⁸⁹µ•·∙";
 
 /// What becomes of `c`.
-#[must_use]
-pub fn kind(c: char) -> Kind {
+pub(super) fn kind(c: char) -> Kind {
     match c {
         '•' | '·' | '∙' => Kind::Gap,
         '{' | '}' | '[' | ']' | '"' | '`' => Kind::Gap,
         // Keycaps ("1️⃣") leave their digit, letters their accents; the rest only joins or colours emoji.
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}' => Kind::Nothing,
+        '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{ad}' => Kind::Nothing,
         '\u{fe00}'..='\u{fe0f}' | '\u{20d0}'..='\u{20f0}' | '\u{e0000}'..='\u{e01ef}' => Kind::Nothing,
         '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => Kind::Nothing,
         '\u{300}'..='\u{36f}' => Kind::Spoken,

@@ -82,7 +82,7 @@ impl ThoughtFilter {
             '>' => TAGS.iter().any(|tag| tag.eq_ignore_ascii_case(name)),
             _ => TAGS.iter().any(|tag| {
                 let starts = tag.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
-                starts && tag[name.len()..].chars().next() == Some(c.to_ascii_lowercase())
+                starts && tag[name.len()..].starts_with(c.to_ascii_lowercase())
             }),
         }
     }
@@ -137,7 +137,10 @@ mod tests {
         assert_eq!(answer("<think>Hm, 2 < 3 </b> so</think>\n\nHello there."), "Hello there.");
         assert_eq!(answer("A <think>one</think>B<THINK>two</Think> C"), "A B C");
         assert_eq!(answer("Yes.<thinking>never closed, for ever"), "Yes.");
-        assert_eq!(answer("I think < 5, <thin and <b>, <<think>x</think>< é"), "I think < 5, <thin and <b>, << é");
+        assert_eq!(
+            answer("I think < 5, <thin and <b>, <<think>x</think>< é"),
+            "I think < 5, <thin and <b>, << é"
+        );
         assert_eq!(answer("stray </think>end"), "stray end");
         assert_eq!(answer("<think><reasoning>a</reasoning>b</think>c"), "c");
         assert_eq!(answer("  kept <thinker> text </"), "  kept <thinker> text </");

@@ -121,7 +121,6 @@ const UNITS: &[Unit] = &[
     unit("ºC", "degree Celsius", "degrees Celsius"),
     unit("ºF", "degree Fahrenheit", "degrees Fahrenheit"),
     unit("°", "degree", "degrees"),
-    unit("K", "thousand", "thousand"),
     glued("k", "thousand", "thousand"),
     glued("M", "million", "million"),
     glued("bn", "billion", "billion"),

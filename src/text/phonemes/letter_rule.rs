@@ -35,6 +35,7 @@ pub(super) fn pronounce(word: &str, out: &mut Vec<Sound>) {
         padded[REACH + length] = letter;
         length += 1;
     }
+    let mut letters = Letters::default();
     for at in REACH..REACH + length {
         for &(left, right) in CONTEXTS.iter().rev() {
             let mut key = [0; KEY_BYTES_MAX];
@@ -42,16 +43,17 @@ pub(super) fn pronounce(word: &str, out: &mut Vec<Sound>) {
                 if sounds != "-" {
                     let from = out.len();
                     phone::append(sounds, out);
-                    // "tt" is said once.
-                    if from > start && !out[from].is_vowel() && out[from] == out[from - 1] {
+                    // "tt" and "oo" are said once.
+                    if from > start && out[from].phone == out[from - 1].phone {
                         out.remove(from);
                     }
+                    letters.resize(out.len() - start, padded[at]);
                 }
                 break;
             }
         }
     }
-    settle_stress(&mut out[start..]);
+    settle_stress(&mut out[start..], letters.as_slice());
 }
 
 /// The key of the rule for the letter at `at` of `padded`.
@@ -70,8 +72,35 @@ fn write_key<'a>(
     std::str::from_utf8(&key[..left + 3 + right]).expect("ASCII letters and borders")
 }
 
-/// Leaves exactly one primary stress: letters are judged one by one, and may claim none or several.
-pub(super) fn settle_stress(sounds: &mut [Sound]) {
+/// The letter that made each sound.
+pub(super) struct Letters {
+    letters: [u8; 2 * WORD_LETTERS_MAX],
+    length: usize,
+}
+
+impl Default for Letters {
+    fn default() -> Self {
+        Self { letters: [0; 2 * WORD_LETTERS_MAX], length: 0 }
+    }
+}
+
+impl Letters {
+    /// Says that all sounds up to the `length`th that had no letter yet come from `letter`.
+    pub(super) fn resize(&mut self, length: usize, letter: u8) {
+        if length > self.length {
+            self.letters[self.length..length].fill(letter);
+        }
+        self.length = length;
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.letters[..self.length]
+    }
+}
+
+/// Leaves exactly one primary stress: letters are judged one by one, and may claim none or several. `letters` are those
+/// that made the sounds; a weak vowel that gets the stress becomes the full vowel of its letter.
+pub(super) fn settle_stress(sounds: &mut [Sound], letters: &[u8]) {
     let mut seen = false;
     for sound in sounds.iter_mut().filter(|sound| sound.stress == Stress::Primary) {
         if seen {
@@ -86,9 +115,17 @@ pub(super) fn settle_stress(sounds: &mut [Sound]) {
     let at = sounds.iter().position(|sound| sound.stress == Stress::Secondary);
     let at = at.or_else(|| sounds.iter().position(full));
     let at = at.or_else(|| sounds.iter().position(|sound| sound.is_vowel()));
-    if let Some(at) = at {
-        sounds[at].stress = Stress::Primary;
+    let Some(at) = at else { return };
+    if sounds[at].stress == Stress::None {
+        sounds[at].phone = match (sounds[at].phone, letters[at]) {
+            (Phone::AH | Phone::IH, b'e') => Phone::EH,
+            (Phone::AH | Phone::IH, b'a') => Phone::AE,
+            (Phone::AH, b'i' | b'y') => Phone::IH,
+            (Phone::AH, b'o') => Phone::AA,
+            (phone, _) => phone,
+        };
     }
+    sounds[at].stress = Stress::Primary;
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@
 //! Measured against `espeak-ng` 1.51 (`-v en-us --ipa`) on running text; the conditions are rules of our own.
 
 use super::phone::{Phone, Sound, Stress};
-use Phone::{AA, AE, AH, AO, AW, AY, B, CH, D, DH, EH, ER, EY, F, G, HH, IH, IY, JH, K, L, M, N, NG, OW, OY, P, R, S};
+use Phone::{
+    AA, AE, AH, AO, AW, AY, B, CH, D, DH, EH, ER, EY, F, G, HH, IH, IY, JH, K, L, M, N, NG, OW, OY, P, R, S,
+};
 use Phone::{SH, T, TH, UH, UW, V, W, Y, Z, ZH};
 
 /// Vowels of one word that can be aligned with its spelling.
@@ -33,7 +35,8 @@ pub(super) fn write(sounds: &[Sound], spelling: &str, links: bool, out: &mut Str
 
 /// Spellings in which a before r is the vowel of "carry" rather than of "care".
 const OPEN_A: &[&str] = &[
-    "arr", "arab", "arac", "arad", "arag", "aral", "aram", "aran", "arif", "aris", "arit", "pparen", "nsparen",
+    "arr", "arab", "arac", "arad", "arag", "aral", "aram", "aran", "arif", "aris", "arit", "pparen",
+    "nsparen",
 ];
 
 struct Word<'a> {
@@ -139,8 +142,11 @@ impl<'a> Word<'a> {
 
     /// The t of "button": behind a full vowel, before a schwa and n that end the stem.
     fn is_glottal(&self, at: usize, vowel: usize) -> bool {
-        let full = self.before(at).is_some_and(|sound| sound.is_vowel() && (sound.is_stressed() || sound.phone != AH));
-        let schwa = self.sound(at + 1) == Some(Sound::plain(AH)) && self.is(at + 2, &[N]) && !self.is_vowel(at + 3);
+        let full = self
+            .before(at)
+            .is_some_and(|sound| sound.is_vowel() && (sound.is_stressed() || sound.phone != AH));
+        let schwa =
+            self.sound(at + 1) == Some(Sound::plain(AH)) && self.is(at + 2, &[N]) && !self.is_vowel(at + 3);
         full && schwa && matches!(self.letters(vowel).group, "o" | "e" | "ai")
     }
 
@@ -158,9 +164,13 @@ impl<'a> Word<'a> {
         let next_is_primary = vowels.next().is_some_and(|next| next.stress == Stress::Primary);
         let before = self.sounds[..at].iter().rfind(|sound| sound.is_vowel());
         let after_primary = before.is_some_and(|before| before.stress == Stress::Primary);
+        // Of two main stresses ("nearby") the later is the one.
+        let demoted = sound.stress == Stress::Primary
+            && self.sounds[at + 1..].iter().any(|sound| sound.stress == Stress::Primary);
+        let stress = if demoted { Stress::Secondary } else { sound.stress };
         let final_y = sound.phone == IY && before.is_some() && self.ends(&["y", "ies"]);
-        match sound.stress {
-            stress if self.spelling.is_empty() => stress,
+        match stress {
+            _ if self.spelling.is_empty() => sound.stress,
             Stress::Secondary if next_is_primary || after_primary || final_y => Stress::None,
             stress => stress,
         }
@@ -181,7 +191,13 @@ impl<'a> Word<'a> {
             AW => "aʊ",
             AY => "aɪ",
             EH if self.is(at + 1, &[R]) && self.is_vowel(at + 2) && self.has_any(OPEN_A) => "æ",
-            EH if vowel > 0 && sound.stress != Stress::Primary && self.has_any(&["ment"]) && self.is(at + 1, &[N]) => "ə",
+            EH if vowel > 0
+                && sound.stress != Stress::Primary
+                && self.has_any(&["ment"])
+                && self.is(at + 1, &[N]) =>
+            {
+                "ə"
+            }
             EH => "ɛ",
             ER if sound.is_stressed() => "ɜː",
             ER if at == 1 && self.starts(&["dir"]) => "ᵻɹ",
@@ -224,8 +240,8 @@ impl<'a> Word<'a> {
         if self.is(at + 1, &[R]) {
             // FORCE and NORTH, which only espeak keeps apart.
             const FORCE: &[&str] = &[
-                "bord", "cord", "corp", "dors", "forc", "ford", "norm", "oar", "oor", "ore", "oria", "oric", "orio", "oris",
-                "orum", "ory", "our", "port", "rform", "tori",
+                "bord", "cord", "corp", "dors", "forc", "ford", "norm", "oar", "oor", "ore", "oria", "oric",
+                "orio", "oris", "orum", "ory", "our", "port", "rform", "tori",
             ];
             return if self.has_any(FORCE) { "oː" } else { "ɔː" };
         }
@@ -294,10 +310,15 @@ impl<'a> Word<'a> {
             return "iː"; // "increase": the vowel stays long without its mark
         }
         let next_is_primary = next.is_some_and(|next| next.stress == Stress::Primary);
-        if self.is(at + 1, &[IH, OW, EY, AE]) && !next_is_primary || self.ends(&["ied"]) && vowel + 1 == self.vowels {
+        if self.is(at + 1, &[IH, OW, EY, AE]) && !next_is_primary
+            || self.ends(&["ied"]) && vowel + 1 == self.vowels
+        {
             return "ɪ";
         }
-        if vowel > 0 || vowel + 1 == self.vowels || next.is_some_and(|next| next.is_vowel() && !next.is_stressed()) {
+        if vowel > 0
+            || vowel + 1 == self.vowels
+            || next.is_some_and(|next| next.is_vowel() && !next.is_stressed())
+        {
             return "i";
         }
         match next {
@@ -314,7 +335,11 @@ impl<'a> Word<'a> {
             return if self.is(at + 1, &[L]) { "ʊ" } else { "uː" };
         }
         // "usual", "graduate": the w between two vowels is none.
-        if self.is(at + 1, &[W]) && self.is_vowel(at + 2) && self.has_any(&["ua", "ue", "uo"]) && !self.spelling.contains('w') {
+        if self.is(at + 1, &[W])
+            && self.is_vowel(at + 2)
+            && self.has_any(&["ua", "ue", "uo"])
+            && !self.spelling.contains('w')
+        {
             return "uː";
         }
         if at == 0 && self.vowels > 1 {
@@ -347,7 +372,9 @@ impl<'a> Word<'a> {
         match group {
             "i" | "y" => {
                 let weak = tail.starts_with("bil")
-                    || ["ti", "ty", "fi", "fy", "cat", "gat", "nat"].iter().any(|start| tail.starts_with(start))
+                    || ["ti", "ty", "fi", "fy", "cat", "gat", "nat"]
+                        .iter()
+                        .any(|start| tail.starts_with(start))
                     || tail == "ble";
                 if weak { "ᵻ" } else { "ɪ" }
             }

@@ -29,7 +29,10 @@ impl Phone {
 
     /// Whether the vocal cords are silent.
     pub(super) fn is_voiceless(self) -> bool {
-        matches!(self, Self::P | Self::T | Self::K | Self::F | Self::TH | Self::S | Self::SH | Self::CH | Self::HH)
+        matches!(
+            self,
+            Self::P | Self::T | Self::K | Self::F | Self::TH | Self::S | Self::SH | Self::CH | Self::HH
+        )
     }
 
     /// Whether a plural after it needs a vowel.
@@ -99,5 +102,7 @@ impl Sound {
 /// # Panics
 /// If a name is unknown: the tables are ours, and a test reads all of them.
 pub(super) fn append(arpabet: &str, out: &mut Vec<Sound>) {
-    out.extend(arpabet.split_ascii_whitespace().map(|name| Sound::parse(name).expect("a phoneme of ARPAbet")));
+    out.extend(
+        arpabet.split_ascii_whitespace().map(|name| Sound::parse(name).expect("a phoneme of ARPAbet")),
+    );
 }

@@ -24,6 +24,8 @@ pub(super) struct Word {
     start: usize,
     end: usize,
     pub(super) style: Style,
+    /// It begins with a capital.
+    pub(super) is_name: bool,
     /// The punctuation behind it.
     pub(super) pause: Option<char>,
 }
@@ -76,7 +78,7 @@ impl Words {
     fn push(&mut self, letters: &str, style: Style) {
         let start = self.letters.len();
         self.letters.push_str(letters);
-        self.words.push(Word { start, end: self.letters.len(), style, pause: None });
+        self.words.push(Word { start, end: self.letters.len(), style, is_name: false, pause: None });
     }
 
     /// Adds the word `text`, which starts with a letter and holds letters, marks and apostrophes.
@@ -96,17 +98,23 @@ impl Words {
         let stem = bare.strip_suffix('s').unwrap_or(bare);
         let plural = stem.len() < text.len();
         let capitals = |text: &str| text.len() > 1 && text.chars().all(char::is_uppercase);
+        let is_capital = |text: &str| text.len() == 1 && text.chars().all(char::is_uppercase);
+        let plural_letter = plural && is_capital(stem) && text != "As" && text != "Is"; // "P H Ds"
         let letters = self.letters.len() - start;
         let style = if letters == 1 && !text.starts_with(char::is_lowercase) || letters > WORD_LETTERS_MAX {
             Style::Letters
-        } else if !shouts && capitals(stem) {
+        } else if !shouts && capitals(stem) || plural_letter {
             Style::Capitals { plural }
-        } else if stem.len() == 1 && plural && stem.chars().all(char::is_uppercase) && text != "As" && text != "Is" {
-            Style::Capitals { plural } // "P H Ds"
         } else {
             Style::Word
         };
-        self.words.push(Word { start, end: self.letters.len(), style, pause: None });
+        self.words.push(Word {
+            start,
+            end: self.letters.len(),
+            style,
+            is_name: text.starts_with(char::is_uppercase),
+            pause: None,
+        });
     }
 
     /// A lone capital A is an article at the start of a sentence, unless letters stand beside it: "A I".
@@ -130,7 +138,8 @@ impl Words {
     fn join_letters(&mut self) {
         self.words.dedup_by(|next, word| {
             let single = next.style == Style::Letters && next.end - next.start == 1;
-            let joins = single && word.style == Style::Letters && word.pause.is_none() && word.end == next.start;
+            let joins =
+                single && word.style == Style::Letters && word.pause.is_none() && word.end == next.start;
             if joins {
                 word.end = next.end;
                 word.pause = next.pause;
@@ -215,7 +224,9 @@ fn script(c: char) -> Option<&'static str> {
         '\u{0}'..='\u{52f}' => return None,
         '\u{530}'..='\u{58f}' => "armenian",
         '\u{590}'..='\u{5ff}' => "hebrew",
-        '\u{600}'..='\u{77f}' | '\u{8a0}'..='\u{8ff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}' => "arabic",
+        '\u{600}'..='\u{77f}' | '\u{8a0}'..='\u{8ff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}' => {
+            "arabic"
+        }
         '\u{900}'..='\u{97f}' => "hindi",
         '\u{980}'..='\u{9ff}' => "bengali",
         '\u{b80}'..='\u{bff}' => "tamil",
@@ -244,7 +255,11 @@ mod tests {
                 Style::Capitals { plural: true } => "^s",
                 Style::Letters => "*",
             };
-            format!("{}{style}{}", words.letters(at), words.words[at].pause.map(String::from).unwrap_or_default())
+            format!(
+                "{}{style}{}",
+                words.letters(at),
+                words.words[at].pause.map(String::from).unwrap_or_default()
+            )
         };
         (0..words.words.len()).map(word).collect::<Vec<_>>().join(" ")
     }

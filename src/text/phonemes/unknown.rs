@@ -67,6 +67,7 @@ const SUFFIXES: &[(&str, &str)] = &[
     ("ability", "AH0 B IH1 L AH0 T IY0"),
     ("able", "AH0 B AH0 L"),
     ("ably", "AH0 B L IY0"),
+    ("al", "AH0 L"),
     ("ally", "AH0 L IY0"),
     ("dom", "D AH0 M"),
     ("er", "ER0"),
@@ -82,6 +83,8 @@ const SUFFIXES: &[(&str, &str)] = &[
     ("ism", "IH2 Z AH0 M"),
     ("ist", "AH0 S T"),
     ("ists", "AH0 S T S"),
+    ("ization", "AH0 Z EY1 SH AH0 N"),
+    ("izations", "AH0 Z EY1 SH AH0 N Z"),
     ("ize", "AY2 Z"),
     ("ized", "AY2 Z D"),
     ("izer", "AY2 Z ER0"),
@@ -112,26 +115,66 @@ pub(super) enum Reading {
     Spelled,
 }
 
-/// Appends the sounds of any `word` of lower-case letters a to z and apostrophes.
-pub(super) fn pronounce(word: &str, out: &mut Vec<Sound>) -> Reading {
+/// Appends the sounds of any `word` of lower-case letters a to z and apostrophes. `is_name` says that it has a capital:
+/// names may begin as English words do not ("Zbigniew"), other words that do are abbreviations ("fnmatch").
+pub(super) fn pronounce(word: &str, is_name: bool, out: &mut Vec<Sound>) -> Reading {
     if known(word, out) {
         return Reading::Word;
     }
-    let letters = word.trim_matches('\'');
-    if !letters.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
-        return spell(letters, out);
-    }
-    if !compound(letters, out) {
+    let mut letters = word.trim_matches('\'');
+    let start = out.len();
+    loop {
+        if !letters.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
+            out.truncate(start);
+            return spell(word, out);
+        }
+        let rest = out.len();
+        // "cpython": once a letter has been split off, the rest may be a word.
+        if rest > start && known(letters, out) || compound(letters, out) {
+            return Reading::Word;
+        }
         letter_rule::pronounce(letters, out);
+        if !out[rest..].iter().any(|sound| sound.is_vowel()) {
+            out.truncate(start);
+            return spell(word, out);
+        }
+        if is_name || begins_well(&out[rest..]) {
+            return Reading::Word;
+        }
+        out.truncate(rest);
+        spell(&letters[..1], out);
+        letters = &letters[1..];
     }
-    Reading::Word
+}
+
+/// Whether English words begin with the consonants that `sounds` begin with.
+fn begins_well(sounds: &[Sound]) -> bool {
+    use Phone::{B, D, F, G, HH, K, L, M, N, P, R, S, SH, T, TH, V, W, Y};
+    let count = sounds.iter().take_while(|sound| !sound.is_vowel()).count();
+    let at = |at: usize| sounds[at].phone;
+    match count {
+        0 | 1 => true,
+        2 => match at(1) {
+            L => matches!(at(0), P | B | K | G | F | S | SH | V),
+            R => matches!(at(0), P | B | T | D | K | G | F | TH | SH | V),
+            W => matches!(at(0), T | D | K | G | S | TH | SH),
+            Y => matches!(at(0), P | B | K | F | V | M | N | HH | T | D | L | S),
+            P | T | K | M | N | F => matches!(at(0), S | SH),
+            _ => false,
+        },
+        3 => at(0) == S && matches!(at(1), P | T | K) && matches!(at(2), L | R | W | Y),
+        _ => false,
+    }
 }
 
 /// Appends the names of the letters of `word`; the last one carries the stress: "ˌɛfbˌiːˈaɪ".
 pub(super) fn spell(word: &str, out: &mut Vec<Sound>) -> Reading {
     let mut last = out.len();
     for letter in word.bytes().filter(u8::is_ascii_lowercase) {
-        out[last..].iter_mut().filter(|sound| sound.is_stressed()).for_each(|sound| sound.stress = Stress::Secondary);
+        out[last..]
+            .iter_mut()
+            .filter(|sound| sound.is_stressed())
+            .for_each(|sound| sound.stress = Stress::Secondary);
         last = out.len();
         phone::append(LETTERS[usize::from(letter - b'a')], out);
     }
@@ -148,7 +191,9 @@ fn known(word: &str, out: &mut Vec<Sound>) -> bool {
         return true;
     }
     for (prefix, sounds) in PREFIXES {
-        let Some(rest) = word.strip_prefix(prefix).filter(|rest| rest.len() > PART_LETTERS_MIN) else { continue };
+        let Some(rest) = word.strip_prefix(prefix).filter(|rest| rest.len() > PART_LETTERS_MIN) else {
+            continue;
+        };
         phone::append(sounds, out);
         if listed(rest, out) || inflected(rest, out) || suffixed(rest, out) {
             return true;
@@ -183,8 +228,12 @@ fn base(stem: &str, out: &mut Vec<Sound>) -> bool {
         word[stem.len()..].copy_from_slice(end.as_bytes());
         std::str::from_utf8(word).is_ok_and(|word| listed(word, out))
     };
+    // "writable" is from "write": "writ" would have doubled its t.
+    let is_vowel = |at: usize| stem.len() >= at && b"aeiou".contains(&bytes[stem.len() - at]);
+    let silent_e = !is_vowel(1) && is_vowel(2) && !is_vowel(3);
     doubled && listed(&stem[..stem.len() - 1], out)
         || last == b'i' && with(&stem[..stem.len() - 1], "y", out)
+        || silent_e && with(stem, "e", out)
         || listed(stem, out)
         || with(stem, "e", out)
 }
@@ -211,10 +260,20 @@ fn inflected(word: &str, out: &mut Vec<Sound>) -> bool {
         past(out);
         return true;
     }
-    if let Some(stem) = word.strip_suffix("'d").or_else(|| word.strip_suffix("'ll")).or_else(|| word.strip_suffix("'ve"))
+    if let Some(stem) =
+        word.strip_suffix("'d").or_else(|| word.strip_suffix("'ll")).or_else(|| word.strip_suffix("'ve"))
         && listed(stem, out)
     {
-        phone::append(if word.ends_with('d') { "D" } else if word.ends_with('l') { "AH0 L" } else { "AH0 V" }, out);
+        phone::append(
+            if word.ends_with('d') {
+                "D"
+            } else if word.ends_with('l') {
+                "AH0 L"
+            } else {
+                "AH0 V"
+            },
+            out,
+        );
         return true;
     }
     false
@@ -268,8 +327,13 @@ fn compound(word: &str, out: &mut Vec<Sound>) -> bool {
     let longest = word.len().saturating_sub(PART_LETTERS_MIN);
     // The most even split wins: "flim berwick" style accidents have one short part.
     let best = (PART_LETTERS_MIN..=longest)
+        .rev() // of two, "name space" rather than "names pace"
         .filter(|&at| is_part(&word[..at]) && is_part(&word[at..]))
-        .max_by_key(|&at| at.min(word.len() - at));
+        .max_by_key(|&at| {
+            // "name spaces" rather than "names paces"
+            let borrowed = word[..at].ends_with('s') && is_part(&word[..at - 1]) && is_part(&word[at - 1..]);
+            at.min(word.len() - at).saturating_sub(if borrowed { 2 } else { 0 })
+        });
     let Some(at) = best else { return false };
     let start = out.len();
     if !listed(&word[..at], out) {
@@ -289,17 +353,20 @@ fn compound(word: &str, out: &mut Vec<Sound>) -> bool {
 /// Whether `part` can be one half of a compound: in the dictionary, with a vowel, and not only a surname's ending.
 fn is_part(part: &str) -> bool {
     let letters = part.chars().any(|c| "aeiouy".contains(c)) && !part.contains('\'');
-    letters && (part.len() > PART_LETTERS_MIN || SHORT_PARTS.contains(&part)) && dictionary::has(part)
+    letters
+        && (part.len() > PART_LETTERS_MIN || SHORT_PARTS.contains(&part))
+        && (dictionary::has(part) || exception::find(part).is_some())
 }
 
 /// Words of three letters that make compounds. Source: own list; the dictionary's other short words are mostly names.
 const SHORT_PARTS: &[&str] = &[
-    "air", "all", "arm", "bag", "bar", "bed", "bee", "big", "bit", "bot", "box", "bug", "bus", "cab", "cam", "cap", "car",
-    "cat", "cup", "cut", "day", "dog", "dry", "ear", "egg", "end", "eye", "fan", "fly", "fox", "fun", "gas", "god", "gun",
-    "hat", "hot", "hub", "ice", "ink", "jet", "job", "key", "kit", "lab", "law", "leg", "lip", "log", "low", "man", "map",
-    "mud", "net", "new", "nut", "off", "oil", "old", "one", "out", "pad", "pan", "pay", "pen", "pet", "pie", "pig", "pin",
-    "pop", "pot", "raw", "red", "rib", "run", "sea", "set", "sky", "sub", "sun", "tap", "tax", "tea", "tip", "toe", "top",
-    "toy", "two", "van", "war", "way", "web", "wet", "win", "zip",
+    "air", "all", "arm", "bag", "bar", "bed", "bee", "big", "bit", "bot", "box", "bug", "bus", "cab", "cam",
+    "cap", "car", "cat", "cup", "cut", "day", "dog", "dry", "ear", "egg", "end", "eye", "fan", "fly", "fox",
+    "fun", "gas", "god", "gun", "hat", "hot", "hub", "ice", "ink", "jet", "job", "key", "kit", "lab", "law",
+    "leg", "lip", "lit", "log", "low", "man", "map", "mud", "net", "new", "nut", "off", "oil", "old", "one",
+    "out", "pad", "pan", "pay", "pen", "pet", "pie", "pig", "pin", "pop", "pot", "raw", "red", "rib", "run",
+    "sea", "set", "sky", "sub", "sun", "tap", "tax", "tea", "tip", "toe", "top", "toy", "two", "van", "war",
+    "way", "web", "wet", "win", "zip",
 ];
 
 #[cfg(test)]
@@ -308,7 +375,7 @@ mod tests {
 
     fn said(word: &str) -> String {
         let mut sounds = Vec::new();
-        pronounce(word, &mut sounds);
+        pronounce(word, false, &mut sounds);
         let mut out = String::new();
         for sound in sounds {
             if !out.is_empty() {
@@ -337,6 +404,11 @@ mod tests {
             ("jumpable", "JH AH1 M P AH0 B AH0 L"),
             ("blogged", "B L AO1 G D"),
             ("wizard's", "W IH1 Z ER0 D Z"),
+            ("namespace", "N EY1 M S P EY2 S"),
+            ("writable", "R AY1 T AH0 B AH0 L"),
+            ("candlelit", "K AE1 N D AH0 L L IH2 T"),
+            ("cpython", "S IY1 P AY1 TH AA0 N"),
+            ("xptr", "EH2 K S P IY2 T IY2 AA1 R"),
             ("teacup", "T IY1 K AH2 P"),
             ("bcd", "B IY2 S IY2 D IY1"),
             ("unfriendable", "AH0 N F R EH1 N D AH0 B AH0 L"),
