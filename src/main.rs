@@ -64,7 +64,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Profile(command) => antiphon::profile::run(command)?,
         Command::Validate { files } => antiphon::profile::validate(&files)?,
         #[cfg(feature = "builtin-llm")]
-        Command::Llm(args) => antiphon::edge::llm_server::run(args)?,
+        Command::Llm(args) => antiphon::edge::llm_server::run(&args)?,
     }
     Ok(())
 }

@@ -145,8 +145,7 @@ fn silero(
 fn phonemizers(kind: Phonemizer, workers: u16) -> Result<Vec<piper::Phonemizer>, StageModelsError> {
     match kind {
         Phonemizer::Dictionary => {
-            let dictionary = DictionaryPhonemizer::new();
-            Ok((0..workers).map(|_| function(dictionary.clone())).collect())
+            Ok((0..workers).map(|_| function(DictionaryPhonemizer::new())).collect())
         }
         Phonemizer::Espeak if workers == 1 => Ok(vec![function(Espeak::open()?)]),
         Phonemizer::Espeak => Err(StageModelsError::EspeakWorkers(workers)),

@@ -20,8 +20,7 @@ use super::chat::{ChatEndpoint, ChatError};
 
 /// Instructions for the built-in model where a session brings none. Short, since a model of 135 million parameters
 /// loses track of long ones; it is in the model's cache from the start.
-pub const INSTRUCTIONS: &str =
-    "You are a friendly voice assistant. Answer in one or two short sentences.";
+pub const INSTRUCTIONS: &str = "You are a friendly voice assistant. Answer in one or two short sentences.";
 
 /// How long the process may take to load its model and run it once.
 const READY_WAIT: Duration = Duration::from_secs(120);
@@ -237,10 +236,10 @@ impl Running {
         match timeout(READY_WAIT, output.read_line(&mut line)).await {
             Ok(Ok(1..)) => {}
             Ok(_) => {
-                let status = child.wait().await.map_err(|source| LlmChildError::Spawn {
-                    program: settings.program.clone(),
-                    source,
-                })?;
+                let status = child
+                    .wait()
+                    .await
+                    .map_err(|source| LlmChildError::Spawn { program: settings.program.clone(), source })?;
                 // Its last words may still be in the pipe.
                 let _ = timeout(END_WAIT, forwarder).await;
                 return Err(LlmChildError::Ended { status, last_lines: last_lines.copy() });
@@ -353,6 +352,9 @@ mod tests {
         let LlmChildError::Ended { status, last_lines } = &ended else { panic!("{ended}") };
         assert!(!status.success() && !last_lines.is_empty(), "{ended}");
         let wrong = LlmChild::start(settings("echo")).await.expect_err("echo prints its arguments");
-        assert!(matches!(&wrong, LlmChildError::BadReadyLine { found } if found.starts_with("llm --gguf")), "{wrong}");
+        assert!(
+            matches!(&wrong, LlmChildError::BadReadyLine { found } if found.starts_with("llm --gguf")),
+            "{wrong}"
+        );
     }
 }

@@ -11,10 +11,12 @@ pub(super) const EVENT_ID_BYTES_MAX: usize = 512;
 /// Longest name of a model, voice or language, bytes.
 pub(super) const NAME_BYTES_MAX: usize = 128;
 
-/// Longest text of instructions or of one part of a message, bytes. The conversation has its own, smaller budget.
+/// Longest text of instructions or of one part of a message, bytes. The conversation has its own, smaller
+/// budget.
 pub(super) const TEXT_BYTES_MAX: usize = 256 * 1_024;
 
-/// Most tokens of one response that can be asked for. Source: `realtime_response_create_params.py`, openai 3.57.0.
+/// Most tokens of one response that can be asked for. Source: `realtime_response_create_params.py`, openai
+/// 3.57.0.
 const TOKENS_MAX: u32 = 4_096;
 
 /// Most parts of one message, and most items of one `response.create`.

@@ -29,9 +29,11 @@ pub struct AudioDelta<'a> {
 const _: () =
     assert!(cfg!(target_endian = "little"), "the wire's samples are little-endian, and are sent as they lie");
 
-/// Appends one `response.output_audio.delta` with these samples (mono, at the session's output rate) to `out`.
+/// Appends one `response.output_audio.delta` with these samples (mono, at the session's output rate) to
+/// `out`.
 ///
-/// One pass, no intermediate buffer; no heap call once `out` has room for 350 bytes and 2.67 bytes per sample.
+/// One pass, no intermediate buffer; no heap call once `out` has room for 350 bytes and 2.67 bytes per
+/// sample.
 pub fn encode_audio_delta(delta: &AudioDelta<'_>, event_id: EventId, samples: &[i16], out: &mut String) {
     out.push_str(r#"{"type":"response.output_audio.delta","event_id":""#);
     write!(out, "{event_id}").expect("a String takes everything");
@@ -313,7 +315,7 @@ impl Serialize for SessionObject {
 }
 
 impl Serialize for ResponseStatus {
-    /// The word alone; see [`ResponseStatus::details`].
+    /// The word alone; `status_details` is a member of its own.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
@@ -408,6 +410,7 @@ mod tests {
     fn an_audio_delta_is_the_json_that_the_serialiser_would_write() {
         let (response, item, event_id) = (ResponseId::fresh(), ItemId::fresh(), EventIds::new().fresh());
         let samples: Vec<i16> = (-240..240).map(|n| n * 130).collect();
+        let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         let mut out = String::from("kept ");
         encode_audio_delta(&AudioDelta { response: &response, item: &item }, event_id, &samples, &mut out);
         let expected = json!({
@@ -417,7 +420,7 @@ mod tests {
             "item_id": item,
             "output_index": 0,
             "content_index": 0,
-            "delta": STANDARD.encode_to_string(samples.iter().flat_map(|sample| sample.to_le_bytes()).collect::<Vec<_>>()),
+            "delta": STANDARD.encode_to_string(bytes),
         });
         assert_eq!(out, format!("kept {expected}"));
     }

@@ -5,7 +5,8 @@ use crate::limits::APPEND_BYTES_MAX;
 /// Longest piece of the client's own text that an error message repeats, bytes.
 const QUOTE_BYTES_MAX: usize = 80;
 
-/// What is wrong. The text is the wire's `message`; [`Fault::code`], [`Fault::kind`] and [`Fault::param`] are the rest.
+/// What is wrong. The text is the wire's `message`; [`Fault::code`], [`Fault::kind`] and [`Fault::param`] are
+/// the rest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -124,13 +125,13 @@ pub enum Fault {
     ItemNotFound {
         /// Path of the field.
         param: String,
-        /// The id, [`quoted`].
+        /// The id, in quotes, shortened.
         found: String,
     },
     /// An item id that is taken.
     #[error("item {found} is in the conversation already")]
     ItemExists {
-        /// The id, [`quoted`].
+        /// The id, in quotes, shortened.
         found: String,
     },
     /// Another voice after the first audio.
@@ -138,7 +139,7 @@ pub enum Fault {
     VoiceFixed {
         /// The voice of the session.
         current: String,
-        /// The voice asked for, [`quoted`].
+        /// The voice asked for, in quotes, shortened.
         asked: String,
     },
     /// The pool has no free unit.

@@ -4,7 +4,8 @@ use super::client_event::{MaxTokens, Modality, NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::{Field, Fields};
 
-/// A field of an update. `null` is not the same as absent: it puts the field back to what it is when nobody sets it.
+/// A field of an update. `null` is not the same as absent: it puts the field back to what it is when nobody
+/// sets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Patch<T> {
     /// Absent: as it was.
@@ -86,8 +87,9 @@ pub struct TranscriptionUpdate {
     pub prompt: Patch<Option<String>>,
 }
 
-/// The changes of one `session.update`, checked: every value is in its range, only what depends on the session's
-/// present state is still open. Fields that this server does not know, and `model`, which is fixed, are ignored.
+/// The changes of one `session.update`, checked: every value is in its range, only what depends on the
+/// session's present state is still open. Fields that this server does not know, and `model`, which is fixed,
+/// are ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the fields are those of SessionObject")]
 pub struct SessionUpdate {

@@ -8,8 +8,8 @@ use crate::protocol::{Content, ConversationId, Fault, Item, ItemId, ItemStatus, 
 /// Most items that are kept, whatever they hold.
 const ITEMS_MAX: usize = 1_000;
 
-/// The items of a session, oldest first, bounded: when their text grows beyond the budget the oldest whole turns are
-/// forgotten. A turn is what the user said and the answer to it.
+/// The items of a session, oldest first, bounded: when their text grows beyond the budget the oldest whole
+/// turns are forgotten. A turn is what the user said and the answer to it.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) id: ConversationId,
@@ -30,8 +30,8 @@ impl Conversation {
         previous
     }
 
-    /// Adds an item of the client after the item `place` (`None`: at the end, `"root"`: at the beginning); returns
-    /// the id of the item before it.
+    /// Adds an item of the client after the item `place` (`None`: at the end, `"root"`: at the beginning);
+    /// returns the id of the item before it.
     pub(super) fn insert(&mut self, item: Item, place: Option<&str>) -> Result<Option<ItemId>, Fault> {
         if self.position(item.id.as_str()).is_some() {
             return Err(Fault::ItemExists { found: quoted(item.id.as_str()) });

@@ -1,9 +1,9 @@
 //! One client's protocol state: events and time in, events and commands out.
 //!
-//! A [`Session`] does no I/O and reads no clock. Whoever drives it calls [`Session::handle`] with one input, then
-//! [`Session::poll`] until it is empty, doing what comes out **in that order**: a generation is bumped before the
-//! client is told of the barge-in, a stage knows its settings before the client does. [`Session::next_timeout`] says
-//! when to call `handle` with [`Input::Timeout`] at the latest.
+//! A [`Session`] does no I/O and reads no clock. Whoever drives it calls [`Session::handle`] with one input,
+//! then [`Session::poll`] until it is empty, doing what comes out **in that order**: a generation is bumped
+//! before the client is told of the barge-in, a stage knows its settings before the client does.
+//! [`Session::next_timeout`] says when to call `handle` with [`Input::Timeout`] at the latest.
 //!
 //! # Audio
 //! Audio does not pass through `handle`: the edge decodes an append straight into its ring and says
@@ -11,16 +11,17 @@
 //!
 //! # Decisions
 //! - **One response at a time**, also of those with `conversation: "none"`.
-//! - **Answering.** A turn that the detector ended is *owed* an answer once its transcript says something. The answer
-//!   is created when nothing stands against it: no other response, no transcript still to come, and no speech going
-//!   on that would interrupt it at once. So two turns in quick succession get one answer, to both, and a cough
-//!   after a question only delays the answer. A client's own commit never creates a response.
-//! - **Context.** `response.create` is confirmed at once; its prompt is made when everything that was committed before
-//!   it has a transcript.
-//! - **Barge-in.** Speech cancels the running response of the default conversation if `interrupt_response` is on: the
-//!   generation is bumped, then `speech_started` is sent, then the response is closed.
-//! - **History** holds what was sent: of a broken off answer, the text whose deltas went out. A forgotten item
-//!   (see [`SessionConfig::history_bytes_max`]) is gone for good.
+//! - **Answering.** A turn that the detector ended is *owed* an answer once its transcript says something.
+//!   The answer is created when nothing stands against it: no other response, no transcript still to come,
+//!   and no speech going on that would interrupt it at once. So two turns in quick succession get one answer,
+//!   to both, and a cough after a question only delays the answer. A client's own commit never creates a
+//!   response.
+//! - **Context.** `response.create` is confirmed at once; its prompt is made when everything that was
+//!   committed before it has a transcript.
+//! - **Barge-in.** Speech cancels the running response of the default conversation if `interrupt_response` is
+//!   on: the generation is bumped, then `speech_started` is sent, then the response is closed.
+//! - **History** holds what was sent: of a broken off answer, the text whose deltas went out. A forgotten
+//!   item (see [`SessionConfig::history_bytes_max`]) is gone for good.
 //! - **Transcripts** that say nothing are `""` on the wire, are never answered and never in a prompt.
 //!   With `transcription: null` the client gets no transcription events; the model still sees what was said.
 //! - **Microphone gap.** If the client stops sending while speech is open, the turn is ended by the clock
@@ -28,8 +29,8 @@
 //! - **Going down.** At [`Input::Shutdown`] a running response may finish; a second one cancels it.
 //!
 //! # Invariants
-//! Every response ends with exactly one `response.done`, and nothing of it follows. Every committed item ends in
-//! `transcription.completed` or `.failed` (unless the client switched these off) if STT answers for it.
+//! Every response ends with exactly one `response.done`, and nothing of it follows. Every committed item ends
+//! in `transcription.completed` or `.failed` (unless the client switched these off) if STT answers for it.
 
 mod conversation;
 mod response;
@@ -60,7 +61,8 @@ pub use settings::SessionConfig;
 /// Time without audio, beyond the silence that ends a turn, after which an open turn is ended by the clock.
 pub const MICROPHONE_GAP: Duration = Duration::from_secs(1);
 
-/// WebSocket close code 1001, "going away": the session or the server has reached its end. Source: RFC 6455, 7.4.1.
+/// WebSocket close code 1001, "going away": the session or the server has reached its end. Source: RFC 6455,
+/// 7.4.1.
 const GOING_AWAY: u16 = 1001;
 
 /// What happens to a session.
@@ -157,8 +159,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that begins now. The first thing that comes out is `session.created`, then the settings of the
-    /// stages, so that nothing is left of the unit's last session.
+    /// A session that begins now. The first thing that comes out is `session.created`, then the settings of
+    /// the stages, so that nothing is left of the unit's last session.
     #[must_use]
     pub fn new(config: &SessionConfig, now: Moment) -> Self {
         let settings = config.session_object();
@@ -211,7 +213,8 @@ impl Session {
         self.outbox.pop_front()
     }
 
-    /// When to call [`Session::handle`] with [`Input::Timeout`], if nothing happens before. May be in the past.
+    /// When to call [`Session::handle`] with [`Input::Timeout`], if nothing happens before. May be in the
+    /// past.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Moment> {
         if self.phase == Phase::Closed { None } else { self.timers.next() }

@@ -91,9 +91,6 @@ impl Session {
 
     pub(super) fn start_response(&mut self, request: ResponseRequest) {
         debug_assert!(self.response.is_none());
-        if !request.out_of_band {
-            self.owed = false;
-        }
         let response = Response {
             key: ResponseKey(self.next_response),
             id: ResponseId::fresh(),
@@ -155,6 +152,8 @@ impl Session {
             return;
         }
         response.stage = Stage::Asked;
+        // Everything that has been said is in the conversation now: this answer is the answer to it.
+        self.owed &= response.out_of_band();
         let key = response.key;
         let tokens_max = match response.tokens_max {
             MaxTokens::Unlimited => None,
@@ -220,9 +219,9 @@ impl Session {
 
     /// Where `samples` samples at `rate` of `response` belong, and counts them as sent.
     ///
-    /// The rule that keeps the order on the wire: there is an answer only when [`Session::poll`] has nothing left. On
-    /// `None`, poll until it is empty; if that gave anything, ask again; if not, the frame is stale: drop it. So the
-    /// first frame of a response, which opens its item, takes two calls, every other one.
+    /// The rule that keeps the order on the wire: there is an answer only when [`Session::poll`] has nothing
+    /// left. On `None`, poll until it is empty; if that gave anything, ask again; if not, the frame is stale:
+    /// drop it. So the first frame of a response, which opens its item, takes two calls, every other one.
     pub fn audio(
         &mut self,
         response: ResponseKey,
@@ -298,7 +297,8 @@ impl Session {
         );
     }
 
-    /// The only end of a response: closes its item and says `response.done`. Usage is zero where it is not known.
+    /// The only end of a response: closes its item and says `response.done`. Usage is zero where it is not
+    /// known.
     fn finish_response(&mut self, status: ResponseStatus, usage: TokenUsage) {
         let Some(response) = self.response.take() else {
             return;

@@ -20,9 +20,9 @@ pub struct SessionConfig {
     pub voice: String,
     /// Instructions until the client sets its own. Default: to answer as one speaks.
     pub instructions: String,
-    /// Text of the conversation that is kept and put into prompts, bytes, instructions not counted. Beyond it the
-    /// oldest whole turns are forgotten. Default 16 KiB, about 4,000 tokens of English. More than the model's context
-    /// holds makes every later response fail.
+    /// Text of the conversation that is kept and put into prompts, bytes, instructions not counted. Beyond it
+    /// the oldest whole turns are forgotten. Default 16 KiB, about 4,000 tokens of English. More than the
+    /// model's context holds makes every later response fail.
     pub history_bytes_max: usize,
     /// Longest session; `None`: no limit. Default none.
     pub session_max: Option<Duration>,
@@ -68,8 +68,9 @@ impl SessionConfig {
     }
 }
 
-/// `settings` after `update`, or what is wrong with it; all or nothing. `null` means off where something can be off,
-/// empty for instructions and tools, and the value of `defaults` elsewhere: a `null` object puts all its fields back. With `has_spoken` the voice is fixed.
+/// `settings` after `update`, or what is wrong with it; all or nothing. `null` means off where something can
+/// be off, empty for instructions and tools, and the value of `defaults` elsewhere: a `null` object puts all
+/// its fields back. With `has_spoken` the voice is fixed.
 pub(super) fn updated(
     settings: &SessionObject,
     defaults: &SessionObject,

@@ -1,7 +1,7 @@
 //! What counts as having been said.
 
-/// The transcript without outer white space; `""` if nothing was said: white space, punctuation, or only remarks of
-/// the recogniser in brackets such as `[noise]`, `(coughs)` or `<unk>`.
+/// The transcript without outer white space; `""` if nothing was said: white space, punctuation, or only
+/// remarks of the recogniser in brackets such as `[noise]`, `(coughs)` or `<unk>`.
 pub(super) fn words_of(transcript: &str) -> &str {
     let mut depth = 0_u32;
     let said = transcript.chars().any(|char| {

@@ -1,7 +1,7 @@
 //! The user's side of a turn: speech, commits, transcripts.
 //!
-//! The detector is the authority on the audio buffer. A commit or clear of the client goes to it through the audio ring
-//! and takes effect when its answer comes back.
+//! The detector is the authority on the audio buffer. A commit or clear of the client goes to it through the
+//! audio ring and takes effect when its answer comes back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use super::timer::Timer;
 use super::transcript::words_of;
 use super::{Command, MICROPHONE_GAP, Session};
 
-/// Transcripts that may arrive before the commit that they belong to; they come through another ring. One per worker
-/// of STT would do.
+/// Transcripts that may arrive before the commit that they belong to; they come through another ring. One per
+/// worker of STT would do.
 const EARLY_TRANSCRIPTS_MAX: usize = 8;
 
 /// What has been heard and is not yet settled.

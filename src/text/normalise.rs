@@ -291,7 +291,7 @@ mod tests {
             ("example.com, https://www.a-b.org/x", "example dot com, a dash b dot org slash x"),
             ("a@b.co", "a at b dot C O"),
             ("main.rs", "main dot R S"),
-            ("GPT-4o, B2B, MP3, H2O", "G P T four o, B two B, M P three, H two O"),
+            ("GPT-4o, B2B, MP3, H2O", "GPT four O, B two B, M P three, H two O"),
             ("COVID-19 and a 25-year-old", "COVID nineteen and a twenty five year old"),
             ("AT&T, R&D, C++, C#", "A T and T, R and D, C plus plus, C sharp"),
             ("and/or, w/o, n/a", "and or, without, N A"),

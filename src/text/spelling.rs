@@ -34,7 +34,7 @@ const RESPELLED: &[(&str, &str)] = &[
     ("ok", "okay"),
     ("PhD", "P H D"),
     ("PhDs", "P H Ds"),
-    ("PostgreSQL", "post gres"),
+    ("PostgreSQL", "post gress"),
     ("PyPI", "pie P I"),
     ("PyTorch", "pie torch"),
     ("SQL", "sequel"),

@@ -1,10 +1,13 @@
-//! Wire behaviour of a session, without a socket: scripted dialogues and random ones, both read by a strict client.
+//! Wire behaviour of a session, without a socket: scripted dialogues and random ones, both read by a strict
+//! client.
 //!
-//! A case is a file of JSON lines in `cases/`; [`script`] says what a line may be. Every event that a session sends, in
-//! cases and in random dialogues, goes through [`strict_client::StrictClient`]. Set `ANTIPHON_EVENTS_OUT=FILE` to have the
-//! events of all cases written to a file, one a line, to check them against other people's types.
+//! A case is a file of JSON lines in `cases/`; [`script`] says what a line may be. Every event that a session
+//! sends, in cases and in random dialogues, goes through [`strict_client::StrictClient`]. Set
+//! `ANTIPHON_EVENTS_OUT=FILE` to have the events of all cases written to a file, one a line, to check them
+//! against other people's types.
 
 mod bench;
+mod faithful;
 mod random;
 mod script;
 mod strict_client;

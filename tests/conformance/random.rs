@@ -13,6 +13,7 @@ use crate::bench::{Bench, Seen};
 use crate::strict_client::StrictClient;
 
 /// One thing that happens to a session.
+#[expect(clippy::large_enum_variant, reason = "a few dozen at a time")]
 #[derive(Clone, Debug)]
 enum Happening {
     Message(String),

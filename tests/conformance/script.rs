@@ -1,7 +1,7 @@
 //! Scripted dialogues.
 //!
-//! One JSON object per line; empty lines and lines that begin with `//` are skipped. Inputs, each optionally with
-//! `"at_ms"` (time since the beginning, timers fire on the way):
+//! One JSON object per line; empty lines and lines that begin with `//` are skipped. Inputs, each optionally
+//! with `"at_ms"` (time since the beginning, timers fire on the way):
 //!
 //! | line | meaning |
 //! |---|---|
@@ -13,9 +13,10 @@
 //! | `{"shutdown":true}` | the server goes down |
 //!
 //! Expectations follow the input that causes them, complete and in order, events and commands together:
-//! `{"<":{…}}` is an event to the client, `{"!":{…}}` a command. An object matches if every member that it names matches;
-//! `"*"` matches anything, `"$name"` stands for the same text wherever it is named, and for another one than every other
-//! name. `session.created` and the first settings are expected by themselves unless `"prologue":true`.
+//! `{"<":{…}}` is an event to the client, `{"!":{…}}` a command. An object matches if every member that it
+//! names matches; `"*"` matches anything, `"$name"` stands for the same text wherever it is named, and for
+//! another one than every other name. `session.created` and the first settings are expected by themselves
+//! unless `"prologue":true`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -200,8 +201,8 @@ fn configure(config: &mut SessionConfig, with: &Value) -> Result<bool, String> {
     Ok(show_prologue)
 }
 
-/// `{"vad":{"speech_started":{"utterance":0,"start_ms":40}}}` and so on: the events of the stages by the names of their
-/// variants; a transcript's `text` is cut into chunks as STT would.
+/// `{"vad":{"speech_started":{"utterance":0,"start_ms":40}}}` and so on: the events of the stages by the
+/// names of their variants; a transcript's `text` is cut into chunks as STT would.
 fn stage_input(line: &Map<String, Value>) -> Result<Vec<Input>, String> {
     let stage = line.keys().find(|key| *key != "at_ms").ok_or("an empty line")?;
     let (event, of) =

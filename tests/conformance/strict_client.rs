@@ -1,5 +1,5 @@
-//! A client that forgives nothing: ids must be announced before use, events come in the order of the reference, a
-//! response ends once and is silent afterwards.
+//! A client that forgives nothing: ids must be announced before use, events come in the order of the
+//! reference, a response ends once and is silent afterwards.
 
 use std::collections::{HashMap, HashSet};
 
@@ -88,6 +88,12 @@ impl StrictClient {
             _ if over && !self.closed => Err("never closed".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    /// What has begun and not ended: committed items without transcript, a response without `response.done`.
+    pub(crate) fn unsettled(&self) -> Vec<String> {
+        let items = self.items.iter().filter(|(_, item)| item.committed && !(item.done && item.transcribed));
+        items.map(|(id, _)| id).chain(self.response.iter().map(|response| &response.id)).cloned().collect()
     }
 
     fn judge(&mut self, event: &Value) -> Result<(), String> {

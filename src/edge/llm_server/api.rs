@@ -106,7 +106,8 @@ pub(super) struct ApiRequest {
 impl ApiRequest {
     /// Reads and checks a body.
     pub(super) fn parse(bytes: &[u8], slots: u16) -> Result<Self, ApiError> {
-        let body: Body = serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(error.to_string()))?;
+        let body: Body =
+            serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(error.to_string()))?;
         refuse_unsupported(&body)?;
         let limit = match body.max_completion_tokens.or(body.max_tokens) {
             Some(0) => return Err(ApiError::invalid("max_tokens: found 0, expected 1 or more")),
@@ -118,7 +119,12 @@ impl ApiRequest {
             None | Some(-1) => None,
             Some(slot) => match usize::try_from(slot) {
                 Ok(slot) if slot < usize::from(slots) => Some(slot),
-                _ => return Err(ApiError::invalid(format!("id_slot: found {slot}, expected 0 to {}", slots - 1))),
+                _ => {
+                    return Err(ApiError::invalid(format!(
+                        "id_slot: found {slot}, expected 0 to {}",
+                        slots - 1
+                    )));
+                }
             },
         };
         let sampling = sampling(&body)?;
@@ -133,7 +139,8 @@ impl ApiRequest {
 
 fn refuse_unsupported(body: &Body) -> Result<(), ApiError> {
     let wants = |value: &Option<Value>| value.as_ref().is_some_and(|value| !value.is_null());
-    let is_text = body.response_format.as_ref().is_some_and(|format| format.get("type") == Some(&json!("text")));
+    let is_text =
+        body.response_format.as_ref().is_some_and(|format| format.get("type") == Some(&json!("text")));
     let unsupported = [
         ("n", body.n.is_some_and(|n| n != 1)),
         ("stop", wants(&body.stop)),
@@ -142,9 +149,11 @@ fn refuse_unsupported(body: &Body) -> Result<(), ApiError> {
         ("response_format", wants(&body.response_format) && !is_text),
     ];
     match unsupported.iter().find(|(_, used)| *used) {
-        Some((name, _)) => {
-            Err(ApiError::new(400, "unsupported_parameter", format!("{name}: not supported by the built-in model")))
-        }
+        Some((name, _)) => Err(ApiError::new(
+            400,
+            "unsupported_parameter",
+            format!("{name}: not supported by the built-in model"),
+        )),
         None => Ok(()),
     }
 }
@@ -161,8 +170,20 @@ fn sampling(body: &Body) -> Result<Sampling, ApiError> {
         top_p: within("top_p", body.top_p, 0.0, 1.0, defaults.top_p)?,
         min_p: within("min_p", body.min_p, 0.0, 1.0, defaults.min_p)?,
         repeat_penalty: within("repeat_penalty", body.repeat_penalty, 0.5, 2.0, defaults.repeat_penalty)?,
-        frequency_penalty: within("frequency_penalty", body.frequency_penalty, -2.0, 2.0, defaults.frequency_penalty)?,
-        presence_penalty: within("presence_penalty", body.presence_penalty, -2.0, 2.0, defaults.presence_penalty)?,
+        frequency_penalty: within(
+            "frequency_penalty",
+            body.frequency_penalty,
+            -2.0,
+            2.0,
+            defaults.frequency_penalty,
+        )?,
+        presence_penalty: within(
+            "presence_penalty",
+            body.presence_penalty,
+            -2.0,
+            2.0,
+            defaults.presence_penalty,
+        )?,
         // Any number is a seed; the model's samplers take 32 bits of it.
         seed: body.seed.map(|seed| u32::try_from(seed & 0x7fff_ffff).expect("31 bits")),
     })
@@ -230,7 +251,8 @@ impl AnswerHead {
     pub(super) fn completion(&self, text: &str, end: End, usage: CompletionUsage) -> Value {
         let mut completion = self.object("chat.completion");
         let message = json!({"role": "assistant", "content": text});
-        completion["choices"] = json!([{"index": 0, "message": message, "finish_reason": finish_reason(end)}]);
+        completion["choices"] =
+            json!([{"index": 0, "message": message, "finish_reason": finish_reason(end)}]);
         completion["usage"] = usage_object(usage);
         completion
     }
@@ -262,17 +284,23 @@ mod tests {
 
     #[test]
     fn defaults_and_settings() {
-        let plain = parse(&json!({"messages": [{"role": "user", "content": "Hi"}], "model": "any"})).expect("valid");
+        let plain =
+            parse(&json!({"messages": [{"role": "user", "content": "Hi"}], "model": "any"})).expect("valid");
         assert_eq!(plain.messages, [("user", "Hi".to_owned())]);
         assert_eq!(plain.limit, Limit { hard: ANSWER_TOKENS_MAX, soft: Some(ANSWER_TOKENS_ENOUGH) });
         assert_eq!((plain.sampling, plain.slot, plain.stream), (Sampling::default(), None, false));
         let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
-        let full = parse(&json!({"messages": [{"role": "developer", "content": parts}], "stream": true, "id_slot": 3,
-            "stream_options": {"include_usage": true}, "max_tokens": 7, "temperature": 0, "seed": -1}))
+        let full = parse(
+            &json!({"messages": [{"role": "developer", "content": parts}], "stream": true, "id_slot": 3,
+            "stream_options": {"include_usage": true}, "max_tokens": 7, "temperature": 0, "seed": -1}),
+        )
         .expect("valid");
         assert_eq!(full.messages, [("system", "ab".to_owned())]);
         assert_eq!(full.limit, Limit { hard: 7, soft: None });
-        assert_eq!(full.sampling, Sampling { temperature: 0.0, seed: Some(0x7fff_ffff), ..Sampling::default() });
+        assert_eq!(
+            full.sampling,
+            Sampling { temperature: 0.0, seed: Some(0x7fff_ffff), ..Sampling::default() }
+        );
         assert_eq!((full.slot, full.stream, full.include_usage), (Some(3), true, true));
     }
 
@@ -297,7 +325,8 @@ mod tests {
             ("response_format", json!({"type": "json_object"}), "unsupported_parameter"),
         ] {
             if name == "role" {
-                let error = parse(&json!({"messages": [{"role": "tool", "content": ""}]})).expect_err("a role");
+                let error =
+                    parse(&json!({"messages": [{"role": "tool", "content": ""}]})).expect_err("a role");
                 assert_eq!((error.status, error.code), (400, code));
                 continue;
             }

@@ -8,7 +8,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::edge::llm_child::INSTRUCTIONS;
 use crate::model::ModelError;
-use crate::model::llama::{Completion, CompletionSink, CompletionUsage, End, Engine, Limit, Sampling, Weights};
+use crate::model::llama::{
+    Completion, CompletionSink, CompletionUsage, End, Engine, Limit, Sampling, Weights,
+};
 
 /// A completion on its way to a slot.
 pub(super) struct Request {

@@ -143,7 +143,8 @@ async fn parent_gone() {
 fn physical_cores() -> u16 {
     let usable = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let siblings = (0..usable).filter_map(|cpu| {
-        std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).ok()
+        std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
+            .ok()
     });
     let cores = siblings.collect::<std::collections::BTreeSet<_>>().len();
     let cores = if cores == 0 { usable } else { cores.min(usable) };

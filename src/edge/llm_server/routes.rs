@@ -71,7 +71,8 @@ impl Served {
             .prompt(messages)
             .map_err(|error| ApiError::new(500, "template_failed", error.to_string()))?;
         if prompt.len() >= self.context {
-            let message = format!("found a prompt of {} tokens, expected less than {}", prompt.len(), self.context);
+            let message =
+                format!("found a prompt of {} tokens, expected less than {}", prompt.len(), self.context);
             return Err(ApiError::new(400, "context_length_exceeded", message));
         }
         let (slot, permit) = self.place(request.slot).await?;
@@ -86,8 +87,10 @@ impl Served {
         })?;
         // ORDERING: Relaxed, the number only has to be another one each time.
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
-        let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let head = AnswerHead { id: format!("chatcmpl-{number}"), model: self.weights.name().to_owned(), created };
+        let created =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let head =
+            AnswerHead { id: format!("chatcmpl-{number}"), model: self.weights.name().to_owned(), created };
         Ok(Answer { progress, head, _permit: permit })
     }
 }

@@ -32,13 +32,14 @@ impl Weights {
         send_logs_to_tracing(LogOptions::default());
         let backend = LlamaBackend::init()
             .map_err(|error| ModelError::Runtime { context: "llama.cpp", message: error.to_string() })?;
-        let model = LlamaModel::load_from_file(&backend, path, &LlamaModelParams::default()).map_err(|error| {
-            ModelError::Wrong {
-                path: path.to_owned(),
-                found: format!("a GGUF file that llama.cpp cannot load ({error})"),
-                expected: "a language model".to_owned(),
-            }
-        })?;
+        let model =
+            LlamaModel::load_from_file(&backend, path, &LlamaModelParams::default()).map_err(|error| {
+                ModelError::Wrong {
+                    path: path.to_owned(),
+                    found: format!("a GGUF file that llama.cpp cannot load ({error})"),
+                    expected: "a language model".to_owned(),
+                }
+            })?;
         let template = model
             .chat_template(None)
             .ok()
@@ -79,9 +80,10 @@ impl Weights {
             .into_iter()
             .map(|(role, content)| chat_message(role, self.plain(content)))
             .collect::<Vec<_>>();
-        let text = self.model.apply_chat_template(&self.template, &messages, true).map_err(|error| {
-            ModelError::Runtime { context: "chat template", message: error.to_string() }
-        })?;
+        let text = self
+            .model
+            .apply_chat_template(&self.template, &messages, true)
+            .map_err(|error| ModelError::Runtime { context: "chat template", message: error.to_string() })?;
         let vocabulary = self.model.vocab();
         // Templates write the first token themselves where the model has one.
         let has_bos = vocabulary.should_add_bos()
@@ -123,7 +125,8 @@ fn is_supported(model: &LlamaModel, template: &LlamaChatTemplate) -> bool {
 }
 
 fn chat_message(role: &str, content: String) -> LlamaChatMessage {
-    LlamaChatMessage::new(role.to_owned(), content).expect("no NUL: roles are constants, contents are stripped of it")
+    LlamaChatMessage::new(role.to_owned(), content)
+        .expect("no NUL: roles are constants, contents are stripped of it")
 }
 
 /// llama.cpp's name of the template that most instruct models without another one understand.

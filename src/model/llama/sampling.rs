@@ -12,7 +12,7 @@ pub struct Sampling {
     pub top_p: f32,
     /// Tokens less likely than this fraction of the likeliest are left out, `0.0..=1.0`.
     pub min_p: f32,
-    /// Divides the logits of tokens among the last [`PENALTY_TOKENS`], `1.0` for none.
+    /// Divides the logits of tokens among the last 64, `1.0` for none.
     pub repeat_penalty: f32,
     /// Taken off the logit of a token for each time it occurs among those, `-2.0..=2.0`.
     pub frequency_penalty: f32,
@@ -63,7 +63,7 @@ impl Sampling {
 }
 
 /// How far back a repetition counts: some two spoken sentences, tokens of the completion only.
-pub const PENALTY_TOKENS: i32 = 64;
+const PENALTY_TOKENS: i32 = 64;
 
 /// llama.cpp's own default.
 const TOP_K: i32 = 40;

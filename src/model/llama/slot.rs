@@ -77,6 +77,8 @@ pub(super) struct Slot {
     pub(super) active: Option<Active>,
     /// The next completion; it waits until the engine has noticed that the active one is over.
     pub(super) pending: Option<Completion>,
+    /// Number of the completion that was begun here last; 0: none.
+    pub(super) used: u64,
 }
 
 /// A completion in the works.
@@ -124,7 +126,8 @@ impl Active {
 
 /// Whether a piece of text ends a sentence, a list item or a paragraph.
 fn ends_sentence(piece: &str) -> bool {
-    piece.contains('\n') || piece.trim_end_matches(['"', '\'', '”', '’', ')', ' ']).ends_with(['.', '!', '?', '…', '。'])
+    piece.contains('\n')
+        || piece.trim_end_matches(['"', '\'', '”', '’', ')', ' ']).ends_with(['.', '!', '?', '…', '。'])
 }
 
 /// A number of tokens as it travels; the context is far shorter.
