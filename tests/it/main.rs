@@ -7,7 +7,6 @@ mod llm;
 mod rng;
 mod server;
 mod signal;
-mod words;
 
 mod bad_input;
 mod barge_in;
