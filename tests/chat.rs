@@ -1,6 +1,6 @@
 //! The language model's one path: the client against a scripted server, and the built-in server behind its supervisor.
 //!
-//! The tests of the built-in server run the real model; `ANTIPHON_GGUF` names its file, and without it they fail.
+//! The tests of the built-in server run the real model, which is fetched if it is missing.
 
 #[cfg(feature = "builtin-llm")]
 #[path = "chat/builtin.rs"]

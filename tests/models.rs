@@ -56,22 +56,17 @@ fn heap_calls(work: impl FnOnce()) -> u64 {
     HEAP_CALLS.get() - before
 }
 
-/// The file called `name` somewhere below the cache directory.
-fn model(name: &str) -> PathBuf {
-    let root = std::env::var_os("ANTIPHON_CACHE")
-        .expect("ANTIPHON_CACHE is not set: it must name the directory with the model files");
-    find(Path::new(&root), name)
-        .unwrap_or_else(|| panic!("{name}: not found below ANTIPHON_CACHE ({root:?})"))
-}
-
-fn find(directory: &Path, name: &str) -> Option<PathBuf> {
-    let entries: Vec<PathBuf> =
-        std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path()).collect();
-    entries
-        .iter()
-        .find(|path| path.is_file() && path.file_name().is_some_and(|found| found == name))
-        .cloned()
-        .or_else(|| entries.iter().filter(|path| path.is_dir()).find_map(|path| find(path, name)))
+/// The file in the cache; fetched if it is missing.
+fn model(artefact: Artefact) -> PathBuf {
+    static CACHE: OnceLock<Cache> = OnceLock::new();
+    let cache = CACHE.get_or_init(|| {
+        let cache = Cache::open(None).expect("a cache directory");
+        let stages: Vec<_> =
+            Artefact::ALL.iter().copied().filter(|artefact| *artefact != Artefact::LanguageModel).collect();
+        cache.fetch(&stages, &mut *antiphon::store::for_stderr()).expect("the models can be fetched");
+        cache
+    });
+    cache.path(artefact)
 }
 
 fn library() -> &'static Arc<Library> {

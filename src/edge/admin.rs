@@ -1,9 +1,11 @@
-//! `/health`, `/ready`, `/v1/pool`, `/v1/usage`: read counters, touch nothing.
+//! `/health`, `/ready`, `/metrics`, `/v1/pool`, `/v1/usage`: read counters, touch nothing.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderName};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -33,4 +35,30 @@ pub(super) async fn pool(State(shared): State<Arc<Shared>>) -> Json<Value> {
 /// Sums since the start.
 pub(super) async fn usage(State(shared): State<Arc<Shared>>) -> Json<Value> {
     Json(shared.roster.usage())
+}
+
+/// Counters in Prometheus' text format. Source: Prometheus, exposition formats, text-based format 0.0.4.
+pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> ([(HeaderName, &'static str); 1], String) {
+    let mut text = String::from("# HELP antiphon_units Units by state.\n# TYPE antiphon_units gauge\n");
+    let states = [
+        (SlotState::Free, "free"),
+        (SlotState::Claimed, "claimed"),
+        (SlotState::Draining, "draining"),
+        (SlotState::Quarantined, "quarantined"),
+    ];
+    for (state, name) in states {
+        let units = shared.slab.count(state);
+        writeln!(text, "antiphon_units{{state=\"{name}\"}} {units}").expect("a String takes everything");
+    }
+    let totals = shared.slab.totals();
+    let counters = [
+        ("antiphon_claims_total", "Units claimed.", totals.claims),
+        ("antiphon_stale_items_total", "Ring items dropped because they were stale.", totals.stale_items),
+        ("antiphon_stage_panics_total", "Panics of a stage, per unit that was in it.", totals.stage_panics),
+    ];
+    for (name, help, value) in counters {
+        writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}")
+            .expect("a String takes everything");
+    }
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }

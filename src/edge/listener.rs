@@ -53,6 +53,7 @@ pub async fn listen(
         .route("/v1/usage", get(admin::usage))
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
+        .route("/metrics", get(admin::metrics))
         .with_state(shared);
     let listener = axum::serve::ListenerExt::tap_io(listener, |socket| {
         // An audio delta shall not wait for the acknowledgement of the last one.

@@ -16,6 +16,7 @@ pub mod word_errors;
 
 pub use clause::ClauseSplitter;
 pub use normalise::normalise;
+pub use phonemes::{DictionaryPhonemizer, Phonemize};
 pub use speakable::Speakable;
 pub use thoughts::ThoughtFilter;
 pub use word_errors::{WordErrors, word_errors};

@@ -53,7 +53,7 @@ impl std::ops::AddAssign for WordErrors {
 
 impl std::iter::Sum for WordErrors {
     fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
-        items.fold(Self::default(), Self::add)
+        items.fold(Self::default(), |sum, item| sum + item)
     }
 }
 

@@ -24,5 +24,5 @@ pub use generation::GenerationCounter;
 pub use lease::UnitLease;
 pub use port::{EdgePort, LlmPort, OpenUtterance, PortCell, SttPort, TtsPort, TtsState, VadPort, VadState};
 pub use ring::{Consumer, Producer, PushError, Ringer, ring};
-pub use slab::{Bells, Cause, Unit, UnitCounters, UnitSlab};
+pub use slab::{Bells, Cause, CounterTotals, Unit, UnitCounters, UnitSlab};
 pub use slot::{SlotState, SlotWord};

@@ -33,6 +33,17 @@ pub struct UnitCounters {
     cause: AtomicU8,
 }
 
+/// Sums of [`UnitCounters`] over the slab.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CounterTotals {
+    /// Claims so far.
+    pub claims: u64,
+    /// Items that were dropped because they were stale.
+    pub stale_items: u64,
+    /// Panics of a stage, per unit that was in it.
+    pub stage_panics: u64,
+}
+
 impl UnitCounters {
     /// Adds one to `counter`.
     pub fn count(counter: &AtomicU64) {
@@ -161,6 +172,19 @@ impl UnitSlab {
     #[must_use]
     pub fn count(&self, state: SlotState) -> usize {
         self.units.iter().filter(|unit| unit.slot.load().0 == state).count()
+    }
+
+    /// What all units have counted so far.
+    #[must_use]
+    pub fn totals(&self) -> CounterTotals {
+        let mut totals = CounterTotals::default();
+        for unit in &self.units {
+            // ORDERING: Relaxed: statistics, publish nothing.
+            totals.claims += unit.counters.claims.load(Ordering::Relaxed);
+            totals.stale_items += unit.counters.stale_items.load(Ordering::Relaxed);
+            totals.stage_panics += unit.counters.stage_panics.load(Ordering::Relaxed);
+        }
+        totals
     }
 
     /// Makes a drained unit claimable. Only the drainer calls it, after it has let go of the edge port.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
 use antiphon::edge::llm_child::{INSTRUCTIONS, LlmChild, LlmChildError, LlmChildSettings};
 use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, Role, TokenUsage};
+use antiphon::store::{Artefact, Cache, for_stderr};
 use serde_json::{Value, json};
 
 /// Longer than anything here takes on a busy machine; reached only by a hang.
@@ -16,7 +17,9 @@ const HANG: Duration = Duration::from_secs(300);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_antiphon");
 
 fn gguf() -> PathBuf {
-    std::env::var_os("ANTIPHON_GGUF").expect("set ANTIPHON_GGUF to the file of SmolLM2-135M-Instruct").into()
+    let cache = Cache::open(None).expect("a cache directory");
+    cache.fetch(&[Artefact::LanguageModel], &mut *for_stderr()).expect("the model can be fetched");
+    cache.path(Artefact::LanguageModel)
 }
 
 async fn start(slots: u16) -> LlmChild {
@@ -108,7 +111,7 @@ async fn concurrent_callers_get_their_own_answers() {
             let turns: Vec<Value> = turns
                 .iter()
                 .enumerate()
-                .map(|(turn, content)| json!({"role": ["user", "assistant"][turn % 2], "content": content}))
+                .map(|(turn, content)| json!({"role": (["user", "assistant"][turn % 2]), "content": content}))
                 .collect();
             let body = json!({"messages": turns, "temperature": 0, "repeat_penalty": 1.0, "max_tokens": 8, "id_slot": slot});
             post(&endpoint, &body).await
