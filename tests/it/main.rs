@@ -12,6 +12,7 @@ mod bad_input;
 mod barge_in;
 mod cancel;
 mod clients;
+mod connection;
 mod framing;
 mod idle;
 mod isolation;

@@ -37,6 +37,7 @@ async fn a_full_pool_refuses_with_an_error_and_1008_and_the_next_free_unit_is_cl
     third.answer().await.assert_is(78, 0.1);
     let usage = server.json("/v1/usage").await;
     assert_eq!(usage["connections"], 3, "refusals are not connections: {usage}");
+    assert_eq!(usage["total_errors"], 0, "refusals are not errors of a session: {usage}");
 }
 
 #[tokio::test]
@@ -96,13 +97,21 @@ async fn usage_counts_what_was_done() {
 }
 
 #[tokio::test]
-async fn health_and_ready_answer() {
+async fn health_ready_and_metrics_answer() {
     let server = Server::fake(2).await;
     let line = server.ready_line();
     assert!(line.contains(" units=2 profile="), "{line}");
     for path in ["/health", "/ready"] {
         let (status, body) = server.get(path).await;
         assert_eq!(status, 200, "{path}: {body}");
+    }
+    let (status, body) = server.get("/metrics").await;
+    assert_eq!(status, 200);
+    let samples: Vec<_> = body.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+    assert!(!samples.is_empty(), "no metric at all");
+    for sample in samples {
+        let value = sample.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());
+        assert!(value.is_some(), "no sample of a metric: {sample}");
     }
     let (status, _) = server.get("/no/such/path").await;
     assert_eq!(status, 404);
