@@ -79,6 +79,12 @@ impl Client {
     pub(crate) async fn try_open(addr: SocketAddr) -> Result<Self, NoSession> {
         let unreachable = |error: &dyn std::fmt::Display| NoSession::Unreachable(error.to_string());
         let stream = TcpStream::connect(addr).await.map_err(|error| unreachable(&error))?;
+        Self::over(stream, addr).await
+    }
+
+    /// Opens a session over a connection that is there.
+    pub(crate) async fn over(stream: TcpStream, addr: SocketAddr) -> Result<Self, NoSession> {
+        let unreachable = |error: &dyn std::fmt::Display| NoSession::Unreachable(error.to_string());
         stream.set_nodelay(true).map_err(|error| unreachable(&error))?;
         let url = format!("ws://{addr}/v1/realtime?model=antiphon");
         let upgrade = client_async_with_config(url, stream, Some(WebSocketConfig::default()));
@@ -172,6 +178,14 @@ impl Client {
                 Some(Err(error)) => return Heard::Broken(error.to_string()),
                 None => return Heard::Broken("end of stream".to_owned()),
             }
+        }
+    }
+
+    /// The next message of any kind.
+    pub(crate) async fn message(&mut self) -> Message {
+        match timeout(EVENT_LIMIT, self.socket.next()).await {
+            Ok(Some(Ok(message))) => message,
+            other => panic!("{other:?} after {}, expected a message", self.last_events()),
         }
     }
 

@@ -85,7 +85,9 @@ async fn a_model_that_falls_silent_is_given_up() {
     let mut llm = ScriptedLlm::start().await;
     let url = llm.url();
     let patience = ["--llm-first-token-s", "1", "--llm-between-tokens-s", "1"];
-    let server = Server::fake_with(2, &[&["--llm-url", &url, "--llm-model", "scripted"], &patience[..]].concat()).await;
+    let server =
+        Server::fake_with(2, &[&["--llm-url", &url, "--llm-model", "scripted"], &patience[..]].concat())
+            .await;
     let mut client = Client::open(server.addr()).await;
     let stalls = [Script::Silence, Script::OnlyHead, Script::StallAfter(words("This much and no more."))];
     for (number, stall) in stalls.into_iter().enumerate() {

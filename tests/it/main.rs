@@ -7,12 +7,12 @@ mod llm;
 mod rng;
 mod server;
 mod signal;
-mod words;
 
 mod bad_input;
 mod barge_in;
 mod cancel;
 mod clients;
+mod connection;
 mod framing;
 mod idle;
 mod isolation;

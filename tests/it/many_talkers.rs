@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
+use antiphon::text::word_errors;
 use tokio::task::JoinSet;
 
 use crate::llm::ScriptedLlm;
 use crate::server::Server;
 use crate::speech::{Clip, clips};
 use crate::talk::{json_of, talk};
-use crate::words::word_errors;
 
 /// Units of the server.
 const UNITS: usize = 8;

@@ -4,12 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
+use antiphon::text::{WordErrors, word_errors};
 use serde_json::Value;
 
 use crate::llm::{Script, ScriptedLlm};
 use crate::server::Server;
 use crate::talk::{json_of, talk};
-use crate::words::{WordErrors, word_errors};
 
 /// Word errors of the recogniser over all clips, part of the words.
 const HEARING_ERRORS_MAX: f64 = 0.08;
