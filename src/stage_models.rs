@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::audio::SampleRate;
 use crate::config::{Detector, Phonemizer, ServeArgs, Stages};
-use crate::model::espeak::{Espeak, EspeakError};
+use crate::model::espeak::Espeak;
 use crate::model::fake::{EnergyVad, FakeStt, FakeTts};
 use crate::model::moonshine::{Moonshine, MoonshinePaths};
 use crate::model::ort::{GraphOptions, Library};
@@ -27,9 +27,6 @@ pub enum StageModelsError {
     /// A model could not be loaded or run.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// espeak-ng was asked for and is not there.
-    #[error(transparent)]
-    Espeak(#[from] EspeakError),
     /// espeak-ng keeps its state in global variables.
     #[error("found {0} synthesis workers, expected 1 with --phonemizer espeak: espeak-ng serves one thread per process")]
     EspeakWorkers(u16),
@@ -147,7 +144,7 @@ fn phonemizers(kind: Phonemizer, workers: u16) -> Result<Vec<piper::Phonemizer>,
         Phonemizer::Dictionary => {
             Ok((0..workers).map(|_| function(DictionaryPhonemizer::new())).collect())
         }
-        Phonemizer::Espeak if workers == 1 => Ok(vec![function(Espeak::open()?)]),
+        Phonemizer::Espeak if workers == 1 => Ok(vec![function(Espeak::load(None, None)?)]),
         Phonemizer::Espeak => Err(StageModelsError::EspeakWorkers(workers)),
     }
 }
