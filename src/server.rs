@@ -167,7 +167,11 @@ fn run_edge(
         }
         let (stopping, shutdown) = watch::channel(false);
         let (alive, mut gone) = mpsc::channel(1);
-        let session = Arc::new(SessionConfig { instructions: args.instructions.clone(), ..SessionConfig::default() });
+        let session = Arc::new(SessionConfig {
+            instructions: args.instructions.clone(),
+            history_bytes_max: server.history_bytes_max(),
+            ..SessionConfig::default()
+        });
         let roster = Roster::new(slab.len());
         let shared = Arc::new(Shared { slab, wakers, session, roster, shutdown: shutdown.clone(), alive });
         let closed = async move {

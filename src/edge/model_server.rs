@@ -37,6 +37,9 @@ pub enum ModelServerError {
     Program(std::io::Error),
 }
 
+/// Tokens of prompt and answer that the built-in model keeps per slot. SmolLM2 was trained on 8,192.
+const CHILD_CONTEXT_TOKENS: u32 = 2_048;
+
 /// The language model of this server.
 #[derive(Debug)]
 pub enum ModelServer {
@@ -79,10 +82,21 @@ impl ModelServer {
             gguf,
             slots: counts.llm_slots,
             threads: Some(counts.llm_threads),
-            context: None,
+            context: Some(CHILD_CONTEXT_TOKENS),
         };
         let child = LlmChild::start(settings).await?;
         Ok(Self::Child(ChatClient::following(child.endpoint(), timeouts)?, child))
+    }
+
+    /// Conversation, in bytes of text, that fits the model's context beside the instructions and the answer.
+    #[must_use]
+    pub const fn history_bytes_max(&self) -> usize {
+        match self {
+            // 2,048 tokens per slot at about 4 bytes, less instructions and answer.
+            Self::Child(..) => 5 * 1_024,
+            // Models that are served by others hold 128,000 tokens as a rule; half of that.
+            Self::Remote(_) | Self::Echo => 256 * 1_024,
+        }
     }
 
     /// Begins a completion for `unit`. Dropping the stream ends it.

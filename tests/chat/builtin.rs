@@ -64,6 +64,8 @@ async fn read(mut stream: ChatStream) -> Result<(String, FinishReason, TokenUsag
 
 /// One call without the client, for what it never asks.
 async fn post(endpoint: &ChatEndpoint, body: &Value) -> (u16, Value) {
+    // The first `ChatClient` of a process does it; there may be none before this call.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("an HTTP client");
     let response = http.post(endpoint.url()).body(body.to_string()).send().await.expect("an answer");
     let status = response.status().as_u16();
@@ -183,6 +185,8 @@ async fn what_does_not_fit_is_refused_and_the_rest_of_the_api_answers() {
         difference.is_some_and(|(marked, plain)| (marked - plain).abs() <= 1),
         "marks in what is said are no marks"
     );
+    // The first `ChatClient` of a process does it; there may be none before this call.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("an HTTP client");
     for (path, field) in [("/health", "status"), ("/v1/models", "data")] {
         let url = endpoint.url().replace("/v1/chat/completions", path);
