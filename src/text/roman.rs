@@ -101,15 +101,16 @@ fn value(token: &str) -> Option<u64> {
             following = n;
         }
     }
-    let mut canonical = String::new();
+    // Well formed is what writing the value again gives.
+    let mut text = token;
     let mut rest = total;
     for (n, letters) in [(50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")] {
         while rest >= n {
-            canonical.push_str(letters);
+            text = text.strip_prefix(letters)?;
             rest -= n;
         }
     }
-    (total > 0 && canonical == token).then_some(total)
+    (total > 0 && text.is_empty()).then_some(total)
 }
 
 #[cfg(test)]
