@@ -9,15 +9,16 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Notify;
 
 use crate::clock;
-use crate::limits::DRAIN_MS_MAX;
+use crate::limits::{CLAIM_WAIT_MS, DRAIN_MS_MAX};
 use crate::message::{Epoch, Moment, SpeechOut, SttEvent, UnitId};
-use crate::unit::{Cause, EdgeSignal, SlotState, UnitSlab};
+use crate::unit::{Cause, EdgeSignal, SlotState, UnitLease, UnitSlab};
 
 /// Where the tasks of each unit wait.
 #[derive(Debug)]
 pub struct Wakers {
     session: Box<[Notify]>,
     llm: Box<[Notify]>,
+    freed: Notify,
 }
 
 impl Wakers {
@@ -25,7 +26,7 @@ impl Wakers {
     #[must_use]
     pub fn new(units: usize) -> Arc<Self> {
         let notifies = || (0..units).map(|_| Notify::new()).collect();
-        Arc::new(Self { session: notifies(), llm: notifies() })
+        Arc::new(Self { session: notifies(), llm: notifies(), freed: Notify::new() })
     }
 
     /// Woken when a stage has something for the connection, or room.
@@ -38,6 +39,26 @@ impl Wakers {
     #[must_use]
     pub fn llm(&self, unit: UnitId) -> &Notify {
         &self.llm[unit.index()]
+    }
+}
+
+impl Wakers {
+    /// Claims a unit; where all are taken but one is on its way back, waits for that a moment.
+    pub async fn claim(&self, slab: &'static UnitSlab) -> Option<UnitLease> {
+        let lease = UnitLease::claim(slab);
+        if lease.is_some() || slab.count(SlotState::Draining) == 0 {
+            return lease;
+        }
+        let claim = async {
+            loop {
+                let freed = self.freed.notified();
+                if let Some(lease) = UnitLease::claim(slab) {
+                    return lease;
+                }
+                freed.await;
+            }
+        };
+        tokio::time::timeout(Duration::from_millis(CLAIM_WAIT_MS), claim).await.ok()
     }
 }
 
@@ -67,7 +88,9 @@ pub async fn dispatch(slab: &'static UnitSlab, wakers: Arc<Wakers>, pipe: PipeRe
             EdgeSignal::Session => match slab.unit(unit).slot.load() {
                 (SlotState::Claimed, _) => wakers.session(unit).notify_one(),
                 (SlotState::Draining | SlotState::Quarantined, epoch) => {
-                    drain(slab, unit, epoch, &mut drains[unit.index()]);
+                    if drain(slab, unit, epoch, &mut drains[unit.index()]) {
+                        wakers.freed.notify_one();
+                    }
                 }
                 (SlotState::Free, _) => {}
             },
@@ -94,8 +117,8 @@ pub async fn dispatch(slab: &'static UnitSlab, wakers: Arc<Wakers>, pipe: PipeRe
     }
 }
 
-/// Takes everything out that the unit still gives, and frees it when both markers of its epoch have come.
-fn drain(slab: &'static UnitSlab, unit: UnitId, epoch: Epoch, slot: &mut Option<Drain>) {
+/// Takes everything out that the unit still gives, and frees it when both markers of its epoch have come: then true.
+fn drain(slab: &'static UnitSlab, unit: UnitId, epoch: Epoch, slot: &mut Option<Drain>) -> bool {
     let drain = match slot {
         Some(drain) if drain.epoch == epoch => drain,
         _ => slot.insert(Drain {
@@ -115,10 +138,12 @@ fn drain(slab: &'static UnitSlab, unit: UnitId, epoch: Epoch, slot: &mut Option<
             drain.audio |= matches!(out, SpeechOut::SessionEnd { epoch: ended } if ended == epoch);
         }
     }
-    if drain.text && drain.audio {
+    let done = drain.text && drain.audio;
+    if done {
         *slot = None;
         slab.finish_drain(unit, epoch);
     }
+    done
 }
 
 fn quarantine_late(slab: &UnitSlab, drains: &[Option<Drain>]) {

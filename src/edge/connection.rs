@@ -115,8 +115,8 @@ impl Connection {
             if self.write().await.is_err() {
                 return;
             }
-            if let Some(Goodbye { code, reason }) = self.goodbye.take()
-                && self.writing_since.is_none()
+            if self.writing_since.is_none()
+                && let Some(Goodbye { code, reason }) = self.goodbye.take()
             {
                 return self.close(code, &reason).await;
             }
@@ -126,7 +126,7 @@ impl Connection {
                 Woken::Message(Some(Ok(message))) => {
                     self.heard_at = clock::now();
                     if self.take(message).is_break() {
-                        return;
+                        return self.closed_by_client().await;
                     }
                 }
                 Woken::Message(Some(Err(error))) => {
@@ -161,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// One message of the client. Break: the socket is closed.
+    /// One message of the client. Break: it has said goodbye.
     fn take(&mut self, message: Message) -> std::ops::ControlFlow<()> {
         match message {
             Message::Text(text) => self.take_text(&text),
@@ -322,6 +322,20 @@ impl Connection {
             self.outbound.push_back(Message::Ping(Bytes::new()));
         }
         std::ops::ControlFlow::Continue(())
+    }
+
+    /// Answers the client's goodbye; the unit is on its way back meanwhile.
+    async fn closed_by_client(self) {
+        let Self { lease, mut sink, mut stream, .. } = self;
+        drop(lease);
+        // The WebSocket layer has the answer ready.
+        let goodbye = async {
+            if sink.flush().await.is_ok() {
+                while stream.next().await.is_some_and(|message| message.is_ok()) {}
+            }
+        };
+        // The client may be gone already; nothing is lost then.
+        let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
     }
 
     /// Says goodbye; the unit is on its way back while the socket closes.

@@ -19,7 +19,7 @@ use super::admin;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::protocol::{EventIds, ProtocolError, ServerEvent};
 use crate::session::SessionConfig;
-use crate::unit::{UnitLease, UnitSlab};
+use crate::unit::UnitSlab;
 
 /// What every connection needs.
 #[derive(Debug)]
@@ -76,20 +76,19 @@ async fn realtime(State(shared): State<Arc<Shared>>, upgrade: WebSocketUpgrade) 
 async fn admit(socket: WebSocket, shared: Arc<Shared>) {
     let _alive = shared.alive.clone();
     if *shared.shutdown.borrow() {
-        return refuse(socket, &shared, ProtocolError::server_shutting_down(), 1001, "server is shutting down").await;
+        return refuse(socket, ProtocolError::server_shutting_down(), 1001, "server is shutting down").await;
     }
-    let Some(lease) = UnitLease::claim(shared.slab) else {
+    let Some(lease) = shared.wakers.claim(shared.slab).await else {
         let error = ProtocolError::session_limit_reached(shared.slab.len());
-        return refuse(socket, &shared, error, 1008, "all session slots are in use").await;
+        return refuse(socket, error, 1008, "all session slots are in use").await;
     };
     connection::serve(socket, lease, shared).await;
 }
 
-/// One error event, then the close. Touches no unit.
-async fn refuse(socket: WebSocket, shared: &Shared, error: ProtocolError, code: u16, reason: &str) {
+/// One error event, then the close. Touches no unit and is no error of a session.
+async fn refuse(socket: WebSocket, error: ProtocolError, code: u16, reason: &str) {
     let (mut sink, mut stream) = socket.split();
     let event = ServerEvent::Error(error);
-    shared.roster.count(&event);
     let mut text = String::new();
     event.encode(EventIds::new().fresh(), &mut text);
     if sink.send(Message::Text(text.into())).await.is_ok() {

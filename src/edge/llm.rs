@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::bell::Wakers;
 use super::chat::{ChatDelta, ChatError};
 use super::model_server::ModelServer;
+use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
     ChatRequest, ClauseItem, ResponseKey, Stamp, TextChunk, TextPrompt, UnitId, text_chunks,
 };
@@ -51,6 +52,22 @@ impl Voice {
         self.splitter.finish(&mut |clause: &str| clauses.push(spoken(speakable, clause)));
         clauses
     }
+}
+
+/// Pieces of at most [`CLAUSE_BYTES_MAX`] bytes, cut between words where there are any.
+fn pieces(mut clause: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        if clause.is_empty() {
+            return None;
+        }
+        let mut end = clause.floor_char_boundary(CLAUSE_BYTES_MAX);
+        if end < clause.len() {
+            end = clause[..end].rfind(' ').filter(|at| *at > 0).unwrap_or(end);
+        }
+        let piece;
+        (piece, clause) = clause.split_at(end);
+        Some(piece)
+    })
 }
 
 fn spoken(speakable: &mut Speakable, clause: &str) -> String {
@@ -130,8 +147,11 @@ impl LlmTask<'_> {
 
     async fn push_clauses(&mut self, stamp: Stamp, response: ResponseKey, clauses: Vec<String>) -> Result<(), Stale> {
         for clause in clauses.into_iter().filter(|clause| !clause.is_empty()) {
-            for (chunk, last) in text_chunks(&clause) {
-                self.push(stamp, ClauseItem::Clause { stamp, response, chunk, last }).await?;
+            // Read out, a text may be longer than it was written.
+            for piece in pieces(&clause) {
+                for (chunk, last) in text_chunks(piece) {
+                    self.push(stamp, ClauseItem::Clause { stamp, response, chunk, last }).await?;
+                }
             }
         }
         Ok(())
@@ -150,5 +170,19 @@ impl LlmTask<'_> {
         }
         self.port.clauses.push(item).expect("there is room, and only this task pushes");
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_fit_and_lose_nothing() {
+        for text in ["", "short", &"word ".repeat(300), &"x".repeat(1_000), &"é".repeat(700), " lead"] {
+            let pieces: Vec<_> = pieces(text).collect();
+            assert_eq!(pieces.concat(), text);
+            assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= CLAUSE_BYTES_MAX));
+        }
     }
 }

@@ -6,6 +6,7 @@ Scenarios: an audio turn, a text turn, barge-in, cancel, a full pool. Exit code 
 import argparse
 import asyncio
 import base64
+import collections
 import json
 import sys
 import typing
@@ -59,6 +60,8 @@ class Strict:
         self.connection = connection
         self.items = set()
         self.responses = {}
+        # Text of each item as its deltas made it, whoever was listening.
+        self.texts = collections.defaultdict(str)
         self.event_ids = set()
         self.count = 0
 
@@ -110,6 +113,12 @@ class Strict:
             raise Violation(f"item {event.item_id} was never announced")
         elif kind == "conversation.item.done" and event.item.id not in self.items:
             raise Violation(f"item {event.item.id} was never announced")
+        if kind in ("response.output_audio_transcript.delta", "response.output_text.delta"):
+            self.texts[event.item_id] += event.delta
+        for whole in ("transcript", "text"):
+            if kind in ("response.output_audio_transcript.done", "response.output_text.done") and hasattr(event, whole):
+                if getattr(event, whole) != self.texts[event.item_id]:
+                    raise Violation(f"the deltas make {self.texts[event.item_id]!r}, the whole is {getattr(event, whole)!r}")
         response = getattr(event, "response_id", None) or getattr(getattr(event, "response", None), "id", None)
         if response is not None:
             state = self.responses.get(response)
@@ -145,8 +154,6 @@ class Strict:
             if getattr(event, "response_id", None) == response_id:
                 if event.type in ("response.output_audio_transcript.delta", "response.output_text.delta"):
                     text += event.delta
-                elif event.type == "response.output_audio_transcript.done" and event.transcript != text:
-                    raise Violation(f"the deltas make {text!r}, the whole is {event.transcript!r}")
                 elif event.type == "response.output_audio.delta":
                     audio += base64.b64decode(event.delta, validate=True)
             elif event.type == "response.done" and event.response.id == response_id:
