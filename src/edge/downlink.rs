@@ -6,6 +6,7 @@ use crate::unit::{EdgePort, Unit, UnitCounters};
 
 /// What comes next.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "returned by value and used at once; never stored")]
 pub enum Pulled {
     /// Nothing is there.
     Nothing,

@@ -3,6 +3,8 @@
 //! The process runs `antiphon llm` (`edge::llm_server`). If it dies, the answers under way fail by their broken
 //! sockets, requests wait or fail at [`ChatClient`](super::chat::ChatClient), and another one is started; the server
 //! goes on. It cannot outlive this process: it ends when its standard input is closed, however that happens.
+#![expect(clippy::disallowed_types, reason = "edge zone: never touched by a stage thread")]
+#![expect(clippy::disallowed_methods, reason = "edge zone: how long the process has run is read off the runtime's clock")]
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -271,6 +273,8 @@ fn command(settings: &LlmChildSettings) -> Command {
         command.arg("--context").arg(context.to_string());
     }
     command
+        // Its error message is to be among the last lines, not a backtrace of where the message was made.
+        .env("RUST_LIB_BACKTRACE", "0")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -15,7 +15,7 @@ use crate::unit::Producer;
 /// Base64 characters of one full frame: 960 bytes, a multiple of 3, so that frames cut no quantum.
 const FRAME_CHARACTERS: usize = FRAME_SAMPLES * 2 / 3 * 4;
 
-const _: () = assert!(FRAME_SAMPLES * 2 % 3 == 0, "a full frame is whole base64 quanta");
+const _: () = assert!((FRAME_SAMPLES * 2).is_multiple_of(3), "a full frame is whole base64 quanta");
 
 /// The append at hand, while `audio_in` is full.
 #[derive(Debug)]
@@ -129,14 +129,14 @@ impl Uplink {
 /// Samples in a piece of base64, by its length alone.
 fn samples_of(text: &str) -> Result<usize, ProtocolError> {
     let padding = text.bytes().rev().take(2).take_while(|byte| *byte == b'=').count();
-    if text.len() % 4 != 0 {
+    if !text.len().is_multiple_of(4) {
         return Err(ProtocolError::bad_base64());
     }
     let bytes = text.len() / 4 * 3 - if text.is_empty() { 0 } else { padding };
     if bytes > APPEND_BYTES_MAX {
         return Err(ProtocolError::append_too_large(bytes));
     }
-    if bytes % 2 != 0 {
+    if !bytes.is_multiple_of(2) {
         // Only if it is base64 at all is the odd byte what is wrong with it.
         STANDARD.check(text.as_bytes()).map_err(|_| ProtocolError::bad_base64())?;
         return Err(ProtocolError::odd_bytes(bytes));

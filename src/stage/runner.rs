@@ -71,6 +71,7 @@ pub fn spawn_worker(
     spawn(thread, move || run(bell, worker, slab, &mut stage))
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the place that the ban on catch_unwind points to")]
 fn run(bell: &'static StageBell, worker: usize, slab: &'static UnitSlab, stage: &mut impl Stage) {
     bell.attend(worker);
     let mut deadlines = Deadlines::new(slab.len());

@@ -104,7 +104,7 @@ async fn a_turn_reads_only_what_is_new() {
 async fn concurrent_callers_get_their_own_answers() {
     let child = start(4).await;
     let endpoint = endpoint(&child);
-    let words = ["lemon", "tiger", "guitar", "winter"];
+    let words = ["lemon", "tiger", "piano", "winter"];
     let calls = words.into_iter().enumerate().map(|(slot, word)| {
         let endpoint = endpoint.clone();
         tokio::spawn(async move {
@@ -113,7 +113,7 @@ async fn concurrent_callers_get_their_own_answers() {
             let turns: Vec<Value> = turns
                 .iter()
                 .enumerate()
-                .map(|(turn, content)| json!({"role": (["user", "assistant"][turn % 2]), "content": content}))
+                .map(|(turn, content)| json!({"role": if turn % 2 == 0 { "user" } else { "assistant" }, "content": content}))
                 .collect();
             let body = json!({"messages": turns, "temperature": 0, "repeat_penalty": 1.0, "max_tokens": 8, "id_slot": slot});
             post(&endpoint, &body).await

@@ -44,6 +44,8 @@ async fn a_running_answer_is_finished_and_new_clients_are_refused() {
     let created = client.expect("response.created").await;
     let first = client.expect("response.output_audio.delta").await;
     server.terminate();
+    // The signal is on its way; from the moment it is seen nobody new gets in.
+    while http_get(server.addr(), "/ready").await.is_ok_and(|(status, _)| status == 200) {}
     let refusal = Client::try_open(server.addr()).await;
     assert!(
         matches!(&refusal, Err(NoSession::Unreachable(_) | NoSession::Refused(..))),
