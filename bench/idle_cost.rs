@@ -1,4 +1,9 @@
 //! What 64 sessions cost that say nothing: nothing may poll.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a bench reads clocks and starts processes"
+)]
 
 #[allow(dead_code, reason = "shared with the integration tests")]
 #[path = "../tests/it/client.rs"]

@@ -1,4 +1,9 @@
 //! From a client's leaving to the moment when its unit can be claimed again, seen over sockets.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a bench reads clocks and starts processes"
+)]
 
 #[allow(dead_code, reason = "shared with the integration tests")]
 #[path = "../tests/it/client.rs"]

@@ -1,5 +1,10 @@
 //! Text → phonemes → speech → text: word errors per kind of sentence, for the built-in phonemizer and, where espeak-ng is
 //! installed, for that one too. Same voice, same recogniser; compare the rows with each other, not with zero.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a bench reads clocks and starts processes"
+)]
 
 mod report;
 

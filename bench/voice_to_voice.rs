@@ -1,4 +1,9 @@
 //! From the end of the user's speech to the first audio of the answer, on the real models, one caller, part by part.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a bench reads clocks and starts processes"
+)]
 
 #[allow(dead_code, reason = "shared with the integration tests")]
 #[path = "../tests/it/llm.rs"]

@@ -16,14 +16,14 @@ use crate::config::ServeArgs;
 use crate::edge::bell::{self, Wakers};
 use crate::edge::listener::{self, Shared};
 use crate::edge::llm;
-use crate::edge::model_server::{ModelServerError, ModelServer};
+use crate::edge::model_server::{ModelServer, ModelServerError};
 use crate::edge::roster::Roster;
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
-use crate::stage_models::{StageModels, StageModelsError};
 use crate::profile::{Choice, Counts, Machine, Nice, Profile, ProfileError};
 use crate::rt::thread::ThreadSpec;
 use crate::session::SessionConfig;
 use crate::stage::{SttStage, TtsStage, VadStage, WorkerSpec, spawn_worker};
+use crate::stage_models::{StageModels, StageModelsError};
 use crate::unit::{Bells, EdgeBell, StageBell, UnitSlab};
 
 /// Why the server could not start, or ended.
@@ -96,7 +96,8 @@ fn build_slab(
     models: &StageModels,
 ) -> Result<(&'static UnitSlab, PipeReader), ServeError> {
     let (edge, rings) = EdgeBell::new(units).map_err(system("pipe"))?;
-    let stage = |workers: u16| -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, workers.into()))) };
+    let stage =
+        |workers: u16| -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, workers.into()))) };
     let bells = Bells {
         vad: stage(counts.vad_workers),
         stt: stage(counts.stt_workers),
@@ -121,13 +122,25 @@ fn start_workers(
     let spawned = system("stage thread");
     let spawn = || -> std::io::Result<()> {
         for (worker, model) in models.vad.into_iter().enumerate() {
-            workers.push(spawn_worker(spec(bells.vad, "vad", worker, nice.vad.value()), slab, VadStage::new(model))?);
+            workers.push(spawn_worker(
+                spec(bells.vad, "vad", worker, nice.vad.value()),
+                slab,
+                VadStage::new(model),
+            )?);
         }
         for (worker, model) in models.stt.into_iter().enumerate() {
-            workers.push(spawn_worker(spec(bells.stt, "stt", worker, nice.stt.value()), slab, SttStage::new(model))?);
+            workers.push(spawn_worker(
+                spec(bells.stt, "stt", worker, nice.stt.value()),
+                slab,
+                SttStage::new(model),
+            )?);
         }
         for (worker, model) in models.tts.into_iter().enumerate() {
-            workers.push(spawn_worker(spec(bells.tts, "tts", worker, nice.tts.value()), slab, TtsStage::new(model))?);
+            workers.push(spawn_worker(
+                spec(bells.tts, "tts", worker, nice.tts.value()),
+                slab,
+                TtsStage::new(model),
+            )?);
         }
         Ok(())
     };
@@ -154,7 +167,8 @@ fn run_edge(
         let mut stop = StopSignals::new().map_err(system("signal handler"))?;
         let address = SocketAddr::new(args.host, args.port);
         // Before the language model is loaded: a port that is taken is said at once.
-        let socket = TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
+        let socket =
+            TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
         let address = socket.local_addr().map_err(|source| ServeError::Listen { address, source })?;
         let server = tokio::select! {
             server = ModelServer::start(args, counts) => Arc::new(server?),

@@ -28,7 +28,9 @@ pub enum StageModelsError {
     #[error(transparent)]
     Model(#[from] ModelError),
     /// espeak-ng keeps its state in global variables.
-    #[error("found {0} synthesis workers, expected 1 with --phonemizer espeak: espeak-ng serves one thread per process")]
+    #[error(
+        "found {0} synthesis workers, expected 1 with --phonemizer espeak: espeak-ng serves one thread per process"
+    )]
     EspeakWorkers(u16),
     /// A fake in real company.
     #[error("found --vad energy, which is a fake, expected --stages fake beside it")]
@@ -95,9 +97,18 @@ impl StageModels {
             return Err(StageModelsError::EnergyWithRealStages);
         }
         let cache = Cache::open(args.cache.clone())?;
-        let local = args.llm_gguf.iter().map(|path| (Artefact::LanguageModel, path.clone())).collect::<BTreeMap<_, _>>();
-        let files =
-            ModelSet::resolve(&cache, &local, args.llm_url.is_none(), WhenMissing::Fetch, &mut *for_stderr())?;
+        let local = args
+            .llm_gguf
+            .iter()
+            .map(|path| (Artefact::LanguageModel, path.clone()))
+            .collect::<BTreeMap<_, _>>();
+        let files = ModelSet::resolve(
+            &cache,
+            &local,
+            args.llm_url.is_none(),
+            WhenMissing::Fetch,
+            &mut *for_stderr(),
+        )?;
         let library = Library::open(&files.onnxruntime)?;
         let options = GraphOptions { threads: plan.onnx_intra_op.value(), ..GraphOptions::default() };
         let paths = MoonshinePaths {
@@ -111,7 +122,8 @@ impl StageModels {
         let voice = Piper::load(&library, &files.piper_voice, &files.piper_config, &options, first)?;
         let voice_rate = voice.rate();
         let others = phonemizers.map(|phonemizer| voice.share(phonemizer)).collect::<Result<Vec<_>, _>>()?;
-        let others_of_stt = (1..counts.stt_workers).map(|_| moonshine.share()).collect::<Result<Vec<_>, _>>()?;
+        let others_of_stt =
+            (1..counts.stt_workers).map(|_| moonshine.share()).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             vad: silero(&library, &files.silero_vad, plan, counts)?,
             stt: boxed(moonshine, others_of_stt, |model| Box::new(model) as Box<dyn SttModel>),
@@ -141,9 +153,7 @@ fn silero(
 
 fn phonemizers(kind: Phonemizer, workers: u16) -> Result<Vec<piper::Phonemizer>, StageModelsError> {
     match kind {
-        Phonemizer::Dictionary => {
-            Ok((0..workers).map(|_| function(DictionaryPhonemizer::new())).collect())
-        }
+        Phonemizer::Dictionary => Ok((0..workers).map(|_| function(DictionaryPhonemizer::new())).collect()),
         Phonemizer::Espeak if workers == 1 => Ok(vec![function(Espeak::load(None, None)?)]),
         Phonemizer::Espeak => Err(StageModelsError::EspeakWorkers(workers)),
     }

@@ -1,7 +1,13 @@
 //! The real models still hear and speak: what a unit test cannot show.
 //!
 //! The model files are fetched if they are missing; the clips are in `tests/golden/speech`. No test is skipped.
-
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::unwrap_used,
+    clippy::needless_range_loop,
+    reason = "a test may wait, and fails by panicking"
+)]
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,8 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use antiphon::audio::{Resampler, SampleRate, pcm};
-use antiphon::store::{Artefact, Cache};
-use antiphon::text::{WordErrors, word_errors};
 use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
 use antiphon::model::ort::{Graph, GraphOptions, Library, Provider, Terminate};
 use antiphon::model::piper::{Phonemizer, Piper};
@@ -22,6 +26,8 @@ use antiphon::model::{
     DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, SttModel, TtsModel, TurnModel,
     VadModel,
 };
+use antiphon::store::{Artefact, Cache};
+use antiphon::text::{WordErrors, word_errors};
 
 struct Counting;
 
@@ -94,7 +100,8 @@ fn to_16k<S: pcm::Sample>(samples: &[S], rate: SampleRate) -> Vec<i16> {
 /// Recorded clips and what is said in them.
 fn clips() -> Vec<(Vec<i16>, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech");
-    let list = std::fs::read_to_string(folder.join("transcripts.tsv")).expect("the transcripts are in the tree");
+    let list =
+        std::fs::read_to_string(folder.join("transcripts.tsv")).expect("the transcripts are in the tree");
     let clip = |line: &str| {
         let (name, words) = line.split_once('\t').expect("name, tab, words");
         (wav(&folder.join(format!("{name}.wav"))), words.to_owned())
@@ -112,8 +119,7 @@ fn moonshine() -> Moonshine {
 }
 
 fn silero(rows_max: usize) -> SileroVad {
-    SileroVad::load(library(), &model(Artefact::SileroVad), &GraphOptions::default(), rows_max)
-        .unwrap()
+    SileroVad::load(library(), &model(Artefact::SileroVad), &GraphOptions::default(), rows_max).unwrap()
 }
 
 fn smart_turn() -> SmartTurn {

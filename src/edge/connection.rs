@@ -255,7 +255,8 @@ impl Connection {
                 let prompt = TextPrompt::Generate { stamp, response, request };
                 if self.lease.port().text_prompts.push(prompt).is_err() {
                     // The language model task takes stale prompts out at once; this many can only wait if it is gone.
-                    self.goodbye = Some(Goodbye { code: 1011, reason: "language model task is stuck".to_owned() });
+                    self.goodbye =
+                        Some(Goodbye { code: 1011, reason: "language model task is stuck".to_owned() });
                 }
             }
             Command::Close { code, reason } => self.goodbye = Some(Goodbye { code, reason }),

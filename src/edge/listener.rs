@@ -12,10 +12,10 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
+use super::admin;
 use super::bell::Wakers;
 use super::connection::{self, close_socket};
 use super::roster::Roster;
-use super::admin;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::protocol::{EventIds, ProtocolError, ServerEvent};
 use crate::session::SessionConfig;

@@ -17,7 +17,8 @@ use crate::unit::{LlmPort, Unit, UnitSlab};
 
 /// Runs until the runtime ends.
 pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, server: Arc<ModelServer>) {
-    let mut task = LlmTask { unit: slab.unit(unit), id: unit, wakers, server, port: slab.unit(unit).llm.borrow() };
+    let mut task =
+        LlmTask { unit: slab.unit(unit), id: unit, wakers, server, port: slab.unit(unit).llm.borrow() };
     loop {
         match task.port.text_prompts.pop() {
             None => task.wakers.llm(unit).notified().await,
@@ -88,7 +89,12 @@ struct LlmTask<'a> {
 }
 
 impl LlmTask<'_> {
-    async fn answer(&mut self, stamp: Stamp, response: ResponseKey, request: &ChatRequest) -> Result<(), Stale> {
+    async fn answer(
+        &mut self,
+        stamp: Stamp,
+        response: ResponseKey,
+        request: &ChatRequest,
+    ) -> Result<(), Stale> {
         if self.unit.is_stale(stamp) {
             return Err(Stale);
         }
@@ -145,7 +151,12 @@ impl LlmTask<'_> {
         Ok(())
     }
 
-    async fn push_clauses(&mut self, stamp: Stamp, response: ResponseKey, clauses: Vec<String>) -> Result<(), Stale> {
+    async fn push_clauses(
+        &mut self,
+        stamp: Stamp,
+        response: ResponseKey,
+        clauses: Vec<String>,
+    ) -> Result<(), Stale> {
         for clause in clauses.into_iter().filter(|clause| !clause.is_empty()) {
             // Read out, a text may be longer than it was written.
             for piece in pieces(&clause) {

@@ -4,7 +4,10 @@
 //! sockets, requests wait or fail at [`ChatClient`](super::chat::ChatClient), and another one is started; the server
 //! goes on. It cannot outlive this process: it ends when its standard input is closed, however that happens.
 #![expect(clippy::disallowed_types, reason = "edge zone: never touched by a stage thread")]
-#![expect(clippy::disallowed_methods, reason = "edge zone: how long the process has run is read off the runtime's clock")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "edge zone: how long the process has run is read off the runtime's clock"
+)]
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -8,9 +8,9 @@ pub mod downlink;
 pub mod listener;
 pub mod llm;
 pub mod llm_child;
-pub mod model_server;
-pub mod roster;
 #[cfg(feature = "builtin-llm")]
 pub mod llm_server;
+pub mod model_server;
+pub mod roster;
 pub mod talk;
 pub mod uplink;

@@ -113,7 +113,8 @@ impl Uplink {
         loop {
             let characters = range.len().min(audio_in.room() * FRAME_CHARACTERS);
             let piece = &text[range.start..range.start + characters];
-            write(piece, stamp, self.rate, audio_in).expect("checked as a whole, and pieces are whole quanta");
+            write(piece, stamp, self.rate, audio_in)
+                .expect("checked as a whole, and pieces are whole quanta");
             range.start += characters;
             if range.start == range.end {
                 break;
@@ -148,7 +149,12 @@ fn samples_of(text: &str) -> Result<usize, ProtocolError> {
 struct BadBase64;
 
 /// Decodes `text` into as many frames as it takes; there is room for them. All or nothing.
-fn write(text: &str, stamp: Stamp, rate: SampleRate, audio_in: &mut Producer<AudioIn>) -> Result<(), BadBase64> {
+fn write(
+    text: &str,
+    stamp: Stamp,
+    rate: SampleRate,
+    audio_in: &mut Producer<AudioIn>,
+) -> Result<(), BadBase64> {
     let frames = text.len().div_ceil(FRAME_CHARACTERS);
     audio_in.write_with(frames, |first, second| {
         let pieces = text.as_bytes().chunks(FRAME_CHARACTERS);

@@ -257,7 +257,10 @@ pub enum FailureCode {
 
 /// `text_events`, STT's half: STT → session.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a ring slot has one size; boxing would put a heap call on the way")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a ring slot has one size; boxing would put a heap call on the way"
+)]
 pub enum SttEvent {
     /// A piece of the final transcript.
     Transcript {

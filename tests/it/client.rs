@@ -329,7 +329,7 @@ pub(crate) fn base64_of(bytes: &[u8]) -> String {
 pub(crate) fn samples_of(event: &Value) -> Vec<i16> {
     let delta = event["delta"].as_str().expect("an audio delta has a delta");
     let bytes = base64_simd::STANDARD.decode_to_vec(delta).unwrap_or_else(|error| panic!("{error}: {event}"));
-    assert!(bytes.len() % 2 == 0, "a delta of {} bytes, expected whole samples", bytes.len());
+    assert!(bytes.len().is_multiple_of(2), "a delta of {} bytes, expected whole samples", bytes.len());
     assert!(!bytes.is_empty(), "a delta without a sample");
     bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
 }

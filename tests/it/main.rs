@@ -1,6 +1,12 @@
 //! A real server process, real sockets: what a client can see.
 //!
 //! One server is alive at a time ([`server::Server`] holds the machine), so that the tests do not measure each other.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::unwrap_used,
+    reason = "a test may wait, and fails by panicking"
+)]
 
 mod client;
 mod llm;
