@@ -10,10 +10,13 @@ use crate::model::ModelError;
 /// append-only a newer one would add nothing.
 pub(super) const TABLE_VERSION: u32 = 17;
 
+/// What holds for every function that is used.
+pub(super) const FILLED: &str = "filled: checked when the library was opened";
+
 /// Calls a function of the part of the table that onnxruntime-sys describes.
 macro_rules! call {
     ($api:expr, $name:ident $(, $argument:expr)* $(,)?) => {
-        ($api.table().$name.expect("filled: checked when the library was opened"))($($argument),*)
+        ($api.table().$name.expect(super::api::FILLED))($($argument),*)
     };
 }
 pub(super) use call;

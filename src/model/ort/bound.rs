@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use onnxruntime_sys as sys;
 
-use super::api::call;
+use super::api::{FILLED, call};
 use super::graph::{Graph, Port};
-use super::library::made;
-use super::tensor::{Buffer, Element, ElementType, Shape};
+use super::library::{Library, made};
+use super::tensor::{Buffer, Element, ElementType, Shape, Value};
 use super::terminate::Terminate;
 use crate::model::ModelError;
 
@@ -140,6 +140,19 @@ enum Memory {
     I64(Buffer<i64>),
 }
 
+impl Memory {
+    /// # Safety
+    /// As [`Buffer::value`].
+    unsafe fn value(&self, library: &Arc<Library>, shape: &Shape) -> Result<Value, ModelError> {
+        match self {
+            // SAFETY: the caller keeps the contract.
+            Self::F32(buffer) => unsafe { buffer.value(library, shape) },
+            // SAFETY: the caller keeps the contract.
+            Self::I64(buffer) => unsafe { buffer.value(library, shape) },
+        }
+    }
+}
+
 /// An element type that a bound port can have.
 pub trait BoundElement: Element + sealed::View {}
 
@@ -240,26 +253,16 @@ impl Binding {
         let status = unsafe { call!(library.api, CreateIoBinding, graph.session.as_ptr(), &raw mut raw) };
         library.api.check(status, "binding of a model")?;
         let binding = Self { graph: Arc::clone(graph), raw: made(raw) };
-        for (slots, is_input) in [(inputs, true), (outputs, false)] {
+        let table = library.api.table();
+        for (slots, bind) in [(inputs, table.BindInput), (outputs, table.BindOutput)] {
             for slot in slots {
                 let shape = shape(&slot.dims, rows);
                 // SAFETY: `Bound` drops the bindings before the buffers, lends slices of them only while it
                 // is borrowed, and borrows itself mutably in a run.
-                let value = unsafe {
-                    match &slot.memory {
-                        Memory::F32(buffer) => buffer.value(library, &shape),
-                        Memory::I64(buffer) => buffer.value(library, &shape),
-                    }
-                }?;
+                let value = unsafe { slot.memory.value(library, &shape) }?;
                 let (name, value) = (slot.port.c_name.as_ptr(), value.raw.as_ptr());
                 // SAFETY: all three are alive; the binding keeps its own reference to the value.
-                let status = unsafe {
-                    if is_input {
-                        call!(library.api, BindInput, binding.raw.as_ptr(), name, value)
-                    } else {
-                        call!(library.api, BindOutput, binding.raw.as_ptr(), name, value)
-                    }
-                };
+                let status = unsafe { bind.expect(FILLED)(binding.raw.as_ptr(), name, value) };
                 library.api.check(status, "binding of a model")?;
             }
         }

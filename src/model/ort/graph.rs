@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use onnxruntime_sys as sys;
 
-use super::api::{ProviderCalls, call};
+use super::api::{FILLED, ProviderCalls, call};
 use super::library::{Library, made};
 use super::tensor::{ElementType, Shape, Value, describe};
 use super::terminate::Terminate;
@@ -233,14 +233,14 @@ impl Graph {
 
     fn ports(&self, side: Side) -> Result<Vec<Port>, ModelError> {
         let api = &self.library.api;
+        let count_ports = match side {
+            Side::Input => api.table().SessionGetInputCount,
+            Side::Output => api.table().SessionGetOutputCount,
+        }
+        .expect(FILLED);
         let mut count = 0;
         // SAFETY: the session is alive, `count` is a place for the result.
-        let status = unsafe {
-            match side {
-                Side::Input => call!(api, SessionGetInputCount, self.session.as_ptr(), &raw mut count),
-                Side::Output => call!(api, SessionGetOutputCount, self.session.as_ptr(), &raw mut count),
-            }
-        };
+        let status = unsafe { count_ports(self.session.as_ptr(), &raw mut count) };
         api.check(status, "ports of a model")?;
         (0..count).map(|index| self.port(side, index)).collect()
     }
@@ -248,25 +248,20 @@ impl Graph {
     fn port(&self, side: Side, index: usize) -> Result<Port, ModelError> {
         let (api, session) = (&self.library.api, self.session.as_ptr());
         let allocator = self.library.allocator.as_ptr();
+        let (name_of, type_of) = match side {
+            Side::Input => (api.table().SessionGetInputName, api.table().SessionGetInputTypeInfo),
+            Side::Output => (api.table().SessionGetOutputName, api.table().SessionGetOutputTypeInfo),
+        };
+        let (name_of, type_of) = (name_of.expect(FILLED), type_of.expect(FILLED));
         let mut name = ptr::null_mut();
         // SAFETY: the index is below the count, `name` is a place for the result.
-        let status = unsafe {
-            match side {
-                Side::Input => call!(api, SessionGetInputName, session, index, allocator, &raw mut name),
-                Side::Output => call!(api, SessionGetOutputName, session, index, allocator, &raw mut name),
-            }
-        };
+        let status = unsafe { name_of(session, index, allocator, &raw mut name) };
         api.check(status, "name of a port")?;
         // SAFETY: the library made the text with its default allocator.
         let name = unsafe { self.library.take_text(name) }?;
         let mut info = ptr::null_mut();
         // SAFETY: the index is below the count, `info` is a place for the result.
-        let status = unsafe {
-            match side {
-                Side::Input => call!(api, SessionGetInputTypeInfo, session, index, &raw mut info),
-                Side::Output => call!(api, SessionGetOutputTypeInfo, session, index, &raw mut info),
-            }
-        };
+        let status = unsafe { type_of(session, index, &raw mut info) };
         api.check(status, "type of a port")?;
         let mut tensor = ptr::null();
         // SAFETY: `info` was just made; `tensor` is a place for a part of it, or for null.

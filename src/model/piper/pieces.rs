@@ -23,12 +23,12 @@ pub(super) fn split(phonemes: &str, most: usize) -> (&str, &str) {
             }
             after_word = Some(at);
         }
+        if count > 0 && !is_combining(phoneme) {
+            after_sound = Some(at);
+        }
         if count == most {
             limit = at;
             break;
-        }
-        if count > 0 && !is_combining(phoneme) {
-            after_sound = Some(at);
         }
         before = phoneme;
     }
