@@ -123,7 +123,8 @@ fn clips() -> Vec<(Vec<i16>, String)> {
 }
 
 fn words(text: &str) -> Vec<String> {
-    let plain = text.to_lowercase().replace("mr.", "mister").replace('-', " ");
+    let plain =
+        text.to_lowercase().replace("mr.", "mister").replace("to-morrow", "tomorrow").replace('-', " ");
     plain
         .split_whitespace()
         .map(|word| word.replace(|c: char| !c.is_alphanumeric(), ""))
