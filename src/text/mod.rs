@@ -1,7 +1,6 @@
 //! From the language model's text to phonemes.
 //!
 //! ```text
-//! deltas ─ ThoughtFilter ─▶ answer ─ ClauseSplitter ─▶ clauses ─ Speakable ─▶ text to read ─ Phonemize ─▶ IPA
 //!                             │                                                  (normalise, then phonemes)
 //!                             └──▶ transcript and history, as the model wrote it
 //! ```
@@ -28,7 +27,6 @@ mod roman;
 mod speakable;
 mod spelling;
 mod symbol;
-mod thoughts;
 mod unit;
 mod word_errors;
 
@@ -36,5 +34,4 @@ pub use clause::ClauseSplitter;
 pub use normalise::normalise;
 pub use phonemes::{DictionaryPhonemizer, Phonemize};
 pub use speakable::Speakable;
-pub use thoughts::ThoughtFilter;
 pub use word_errors::{WordErrors, word_errors};

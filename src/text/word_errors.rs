@@ -69,7 +69,7 @@ impl std::iter::Sum for WordErrors {
 ///   five p m";
 /// - letters that are spelled are one word: "F B I", "F.B.I." and "FBI" are alike;
 /// - a compound may be written in up to three words: "to day", "back yard";
-/// - a few spellings are alike ([`SAME`]).
+/// - a few spellings are alike (`SAME`).
 #[must_use]
 pub fn word_errors(reference: &str, hypothesis: &str) -> WordErrors {
     let reference = plain_words(reference);
