@@ -1,5 +1,6 @@
 //! Arguments in, exit code out.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -43,13 +44,18 @@ enum Command {
     Llm(antiphon::edge::llm_server::LlmArgs),
 }
 
+/// What is logged without `ANTIPHON_LOG`; llama.cpp's own lines only when something is wrong.
+const LOG_FILTER: &str = "info,llama-cpp-2=error,llama_cpp_2=error";
+
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("ANTIPHON_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOG_FILTER));
+    let ansi = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi).init();
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            // No backtrace of where the message was made: what was found and what was expected is all there is to say.
             eprintln!("antiphon: {error:#}");
             ExitCode::FAILURE
         }

@@ -261,7 +261,6 @@ mod tests {
 
     /// One test for all that needs the library, because there is one instance per process.
     #[test]
-    #[ignore = "needs libespeak-ng1 and espeak-ng-data of the system"]
     fn the_system_library_gives_phonemes() {
         let mut espeak = Espeak::load(None, None).expect("libespeak-ng1 and espeak-ng-data are installed");
         let mut out = String::new();
