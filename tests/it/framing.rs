@@ -33,6 +33,7 @@ fn recording() -> Vec<i16> {
 
 /// Streams the recording in these cuts and returns what the server made of it.
 async fn turns(server: &Server, samples: &[i16], mut cut: impl FnMut() -> usize) -> Vec<Turn> {
+    server.all_units_free().await;
     let mut client = Client::open(server.addr()).await;
     // Pushed at line speed, an answer would always be interrupted by the next utterance: none is asked for.
     let detection = json!({ "type": "server_vad", "create_response": false });
