@@ -193,14 +193,14 @@ async fn a_binary_message_is_an_error_and_the_session_goes_on() {
 async fn text_of_every_kind_is_kept_or_refused_but_never_fatal() {
     let server = Server::fake(1).await;
     let mut client = Client::open(server.addr()).await;
-    let texts = ["a\u{0}b", "a\u{2028}b", "e\u{301}\u{200f}\u{202e}שלום", "🚀", &"x".repeat(10_000)];
+    let texts = ["a\u{0}b", "a\u{2028}b", "e\u{301}\u{200f}\u{202e}שלום", "🚀", &"x".repeat(200_000)];
     for content in texts {
         client.send(&item_event(content)).await;
         let added = client.expect("conversation.item.added").await;
         assert_eq!(added["item"]["content"][0]["text"], content, "the text comes back as it was");
     }
     // More than the conversation can hold is refused; what it holds already stays.
-    let mut long = item_event(&"x".repeat(200_000));
+    let mut long = item_event(&"x".repeat(300_000));
     long["event_id"] = json!("long");
     is_refused(&mut client, text(&long), Some("long")).await;
     // Half a surrogate pair, as JavaScript cuts it: replaced, or refused.
