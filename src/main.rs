@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // No backtrace of where the message was made: what was found and what was expected is all there is to say.
-            eprintln!("antiphon: {error:#}");
+            eprintln!("antiphon: {error}");
             ExitCode::FAILURE
         }
     }
