@@ -1,6 +1,11 @@
-//! Every capacity, as a sum with a comment per holder.
+//! Every capacity, as a sum with a comment per holder. Nothing grows after start.
 
-use crate::message::FRAME_SAMPLES;
+use crate::message::{
+    AudioIn, ClauseItem, FRAME_SAMPLES, SPEECH_FRAME_SAMPLES, SpeechItem, SpeechOut, SttEvent, VadEvent,
+};
+
+/// Most units of one server; `UnitId` is 16 bits wide, and a bit set per stage is walked on each wake-up.
+pub const UNITS_MAX: usize = 16_384;
 
 /// Longest clause of text that goes to TTS at once, bytes. The clause splitter cuts before it.
 pub const CLAUSE_BYTES_MAX: usize = 400;
@@ -11,13 +16,106 @@ pub const CLAUSE_SECONDS_MAX: usize = 40;
 /// Samples of one synthesised clause at the fastest model rate (24 kHz).
 pub const CLAUSE_SAMPLES_MAX: usize = CLAUSE_SECONDS_MAX * 24_000;
 
-/// Longest utterance that is kept; a longer one is committed in pieces.
+/// Longest utterance that is kept in one piece; a longer one is transcribed in pieces.
 pub const UTTERANCE_SECONDS_MAX: usize = 30;
 
 /// Samples of one utterance at 16 kHz.
 pub const UTTERANCE_SAMPLES_MAX: usize = UTTERANCE_SECONDS_MAX * 16_000;
 
-/// Largest audio of one append, as the OpenAI Realtime reference says, bytes decoded.
+/// Largest audio of one append, bytes decoded. Source: OpenAI Realtime reference, `input_audio_buffer.append`.
 pub const APPEND_BYTES_MAX: usize = 15 * 1_024 * 1_024;
 
-const _: () = assert!(CLAUSE_SAMPLES_MAX > FRAME_SAMPLES);
+/// Largest WebSocket message. The largest append is 20 MiB of base64; up to this size a larger one gets an error event
+/// and the session goes on, beyond it the socket is closed with 1009.
+pub const MESSAGE_BYTES_MAX: usize = 32 * 1_024 * 1_024;
+
+/// Longest audio kept before an onset.
+pub const PREFIX_MS_MAX: u32 = 2_000;
+
+/// Shortest audio that a client may commit. Source: OpenAI Realtime API, error of `input_audio_buffer.commit`.
+pub const COMMIT_MS_MIN: u32 = 100;
+
+/// Detector windows that the VAD stage keeps to look back at.
+pub const HISTORY_WINDOWS: usize = (PREFIX_MS_MAX as usize * 16).div_ceil(SPEECH_FRAME_SAMPLES) // prefix padding
+    + ONSET_WINDOWS                                                                            // onset not yet confirmed
+    + 1; // the window that the prefix begins in
+
+/// Windows that decide on an onset.
+pub const ONSET_WINDOWS: usize = 4;
+
+/// `audio_in`, in frames of up to 20 ms.
+pub const AUDIO_IN_ITEMS: usize = 25 // half a second that a client sends in one piece
+    + 25                             // VAD workers are late by this much
+    + 2; // a commit and a clear beside it
+
+/// `speech`, in windows of 32 ms.
+pub const SPEECH_ITEMS: usize = HISTORY_WINDOWS // everything before the onset goes out at once
+    + 8_000 / 32                                // STT workers are with other units for up to 8 s
+    + SPEECH_BURST; // what one window may add
+
+/// Items that one window may add to `speech` beside the look-back: end and start of a cut utterance, a frame.
+pub const SPEECH_BURST: usize = 4;
+
+/// VAD's half of `text_events`.
+pub const VAD_EVENT_ITEMS: usize = 24 // turns that end while the edge task is late
+    + VAD_EVENT_BURST; // what one window may add
+
+/// Events that one window or marker may cause: stopped, committed, started.
+pub const VAD_EVENT_BURST: usize = 4;
+
+/// STT's half of `text_events`, in chunks of up to 240 bytes.
+pub const STT_EVENT_ITEMS: usize = 2 * TRANSCRIPT_ITEMS;
+
+/// Chunks of the longest transcript of one piece: 30 s at 6.5 tokens a second and 7 bytes a token, and the failure.
+pub const TRANSCRIPT_ITEMS: usize = (30 * 65 / 10 * 7usize).div_ceil(crate::message::TEXT_CHUNK_BYTES) + 1;
+
+/// Bytes of the longest transcript of one piece.
+pub const TRANSCRIPT_BYTES_MAX: usize = (TRANSCRIPT_ITEMS - 1) * crate::message::TEXT_CHUNK_BYTES;
+
+/// `text_prompts`: one response at a time, and one that was just cancelled.
+pub const TEXT_PROMPT_ITEMS: usize = 4;
+
+/// `clauses`: the model server is ahead of the voice by this many pieces of text.
+pub const CLAUSE_ITEMS: usize = 96;
+
+/// `audio_out`, in frames of up to 20 ms and events between them: the voice is ahead of the socket by this much.
+pub const AUDIO_OUT_ITEMS: usize = 96 // about two seconds of audio
+    + 16; // text and end events
+
+/// Audio of one `response.output_audio.delta`, in frames: 100 ms.
+pub const DELTA_FRAMES_MAX: usize = 5;
+
+/// A drain that has taken longer is quarantined.
+pub const DRAIN_MS_MAX: u64 = 10_000;
+
+/// A new client waits this long for a unit that is draining, when no other is free.
+pub const CLAIM_WAIT_MS: u64 = 50;
+
+/// A client that has not taken what was sent for this long is disconnected.
+pub const SLOW_READER_MS_MAX: u64 = 15_000;
+
+/// Server pings, so that middle boxes and dead peers are noticed.
+pub const PING_MS: u64 = 20_000;
+
+/// How long a stopping server waits for running answers.
+pub const SHUTDOWN_MS_MAX: u64 = 10_000;
+
+const _: () = {
+    assert!(CLAUSE_SAMPLES_MAX > FRAME_SAMPLES);
+    assert!(AUDIO_IN_ITEMS > 3 && SPEECH_ITEMS > HISTORY_WINDOWS + SPEECH_BURST);
+    assert!(UNITS_MAX <= u16::MAX as usize);
+};
+
+/// Memory of one unit, as reserved; pages that nobody has written yet cost nothing.
+#[must_use]
+pub const fn bytes_per_unit() -> usize {
+    AUDIO_IN_ITEMS * size_of::<AudioIn>()
+        + SPEECH_ITEMS * size_of::<SpeechItem>()
+        + VAD_EVENT_ITEMS * size_of::<VadEvent>()
+        + STT_EVENT_ITEMS * size_of::<SttEvent>()
+        + CLAUSE_ITEMS * size_of::<ClauseItem>()
+        + AUDIO_OUT_ITEMS * size_of::<SpeechOut>()
+        + HISTORY_WINDOWS * SPEECH_FRAME_SAMPLES * size_of::<i16>() // VAD's look-back
+        + UTTERANCE_SAMPLES_MAX * size_of::<i16>()                  // STT's utterance
+        + CLAUSE_SAMPLES_MAX * size_of::<f32>() // TTS's clause
+}

@@ -1,1 +1,76 @@
-fn main() {}
+//! Arguments in, exit code out.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use antiphon::config::ServeArgs;
+use antiphon::edge::talk::TalkArgs;
+use antiphon::profile::ProfileCommand;
+use antiphon::store::ModelsCommand;
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Real-time speech-to-speech server, compatible with the OpenAI Realtime API.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the server
+    Serve(ServeArgs),
+    /// Stream a recording to a server and keep its answer
+    Talk(TalkArgs),
+    /// Look after the model files
+    #[command(subcommand)]
+    Models(ModelsCommand),
+    /// Look at hardware profiles
+    #[command(subcommand)]
+    Profile(ProfileCommand),
+    /// Check profile files
+    Validate {
+        /// TOML files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Serve the built-in language model (started by `serve`)
+    #[cfg(feature = "builtin-llm")]
+    Llm(antiphon::edge::llm_server::LlmArgs),
+}
+
+/// What is logged without `ANTIPHON_LOG`; llama.cpp's own lines only when something is wrong.
+const LOG_FILTER: &str = "info,llama-cpp-2=error,llama_cpp_2=error";
+
+fn main() -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("ANTIPHON_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOG_FILTER));
+    let ansi = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi).init();
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // No backtrace of where the message was made: what was found and what was expected is all there is to say.
+            eprintln!("antiphon: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(args) => antiphon::server::serve(&args)?,
+        Command::Talk(args) => antiphon::edge::talk::run(args)?,
+        Command::Models(command) => antiphon::store::run(command)?,
+        Command::Profile(command) => antiphon::profile::run(command)?,
+        Command::Validate { files } => antiphon::profile::validate(&files)?,
+        #[cfg(feature = "builtin-llm")]
+        Command::Llm(args) => antiphon::edge::llm_server::run(&args)?,
+    }
+    Ok(())
+}

@@ -1,1 +1,249 @@
-//! To come.
+//! The composition root: profile → models → slab → stage threads → edge, and the way back.
+
+use std::io::PipeReader;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+use crate::audio::Resampler;
+use crate::config::ServeArgs;
+use crate::edge::bell::{self, Wakers};
+use crate::edge::listener::{self, Shared};
+use crate::edge::llm;
+use crate::edge::model_server::{ModelServer, ModelServerError};
+use crate::edge::roster::Roster;
+use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
+use crate::profile::{Choice, Counts, Machine, Nice, Profile, ProfileError};
+use crate::rt::thread::ThreadSpec;
+use crate::session::SessionConfig;
+use crate::stage::{SttStage, TtsStage, VadStage, WorkerSpec, spawn_worker};
+use crate::stage_models::{StageModels, StageModelsError};
+use crate::unit::{Bells, EdgeBell, StageBell, UnitSlab};
+
+/// Why the server could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The profile.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The models of the stages.
+    #[error(transparent)]
+    Models(#[from] StageModelsError),
+    /// The language model.
+    #[error(transparent)]
+    LanguageModel(#[from] ModelServerError),
+    /// The address to listen on.
+    #[error("{address}: {source}")]
+    Listen {
+        /// What was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Something of the system that a server needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was being done.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> ServeError {
+    move |source| ServeError::System { what, source }
+}
+
+/// Runs the server until it is told to stop.
+///
+/// # Errors
+/// When it can not start, or the listening socket fails.
+pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
+    let machine = Machine::detect();
+    let Choice { profile, reason } = Profile::load(&args.profile, &machine)?;
+    let counts = profile.plan.counts(Machine::cores_usable());
+    let units = usize::from(args.units.unwrap_or(counts.units));
+    tracing::info!(profile = profile.meta.name, status = %profile.meta.status, reason, plan = %counts, "hardware profile");
+
+    Resampler::prepare();
+    let models = StageModels::load(args, &profile.plan, &counts)?;
+    tracing::info!(units, bytes_per_unit = bytes_per_unit(), "units, reserved; untouched pages cost nothing");
+    let (slab, rings) = build_slab(units, &counts, &models)?;
+    let workers = start_workers(slab, models, &profile.plan.nice)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(usize::from(counts.edge_threads))
+        .thread_name("edge")
+        .enable_all()
+        .build()
+        .map_err(system("edge runtime"))?;
+    let result = run_edge(&runtime, args, (slab, rings), &profile, &counts);
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    stop_workers(slab, workers);
+    result
+}
+
+/// The units, and what the edge's dispatcher waits on.
+fn build_slab(
+    units: usize,
+    counts: &Counts,
+    models: &StageModels,
+) -> Result<(&'static UnitSlab, PipeReader), ServeError> {
+    let (edge, rings) = EdgeBell::new(units).map_err(system("pipe"))?;
+    let stage =
+        |workers: u16| -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, workers.into()))) };
+    let bells = Bells {
+        vad: stage(counts.vad_workers),
+        stt: stage(counts.stt_workers),
+        tts: stage(counts.tts_workers),
+        edge: Box::leak(Box::new(edge)),
+    };
+    Ok((UnitSlab::leak(units, bells, models.voice_rate), rings))
+}
+
+fn start_workers(
+    slab: &'static UnitSlab,
+    models: StageModels,
+    nice: &Nice,
+) -> Result<Vec<JoinHandle<()>>, ServeError> {
+    let mut workers = Vec::new();
+    let bells = slab.bells;
+    let spec = |bell, name: &str, worker: usize, nice: u16| WorkerSpec {
+        thread: ThreadSpec { name: format!("{name}-{worker}"), nice: nice.into() },
+        bell,
+        worker,
+    };
+    let spawned = system("stage thread");
+    let spawn = || -> std::io::Result<()> {
+        for (worker, model) in models.vad.into_iter().enumerate() {
+            workers.push(spawn_worker(
+                spec(bells.vad, "vad", worker, nice.vad.value()),
+                slab,
+                VadStage::new(model),
+            )?);
+        }
+        for (worker, model) in models.stt.into_iter().enumerate() {
+            workers.push(spawn_worker(
+                spec(bells.stt, "stt", worker, nice.stt.value()),
+                slab,
+                SttStage::new(model),
+            )?);
+        }
+        for (worker, model) in models.tts.into_iter().enumerate() {
+            workers.push(spawn_worker(
+                spec(bells.tts, "tts", worker, nice.tts.value()),
+                slab,
+                TtsStage::new(model),
+            )?);
+        }
+        Ok(())
+    };
+    spawn().map_err(spawned)?;
+    Ok(workers)
+}
+
+fn stop_workers(slab: &UnitSlab, workers: Vec<JoinHandle<()>>) {
+    [slab.bells.vad, slab.bells.stt, slab.bells.tts].iter().for_each(|bell| bell.stop());
+    for worker in workers {
+        // A worker's panics are caught in its loop; one outside it has been printed by the hook.
+        let _ = worker.join();
+    }
+}
+
+fn run_edge(
+    runtime: &Runtime,
+    args: &ServeArgs,
+    (slab, rings): (&'static UnitSlab, PipeReader),
+    profile: &Profile,
+    counts: &Counts,
+) -> Result<(), ServeError> {
+    runtime.block_on(async {
+        let mut stop = StopSignals::new().map_err(system("signal handler"))?;
+        let address = SocketAddr::new(args.host, args.port);
+        // Before the language model is loaded: a port that is taken is said at once.
+        let socket =
+            TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
+        let address = socket.local_addr().map_err(|source| ServeError::Listen { address, source })?;
+        let server = tokio::select! {
+            server = ModelServer::start(args, counts) => Arc::new(server?),
+            () = stop.next() => return Ok(()),
+        };
+        let wakers = Wakers::new(slab.len());
+        tokio::spawn(watch_bell(slab, Arc::clone(&wakers), rings));
+        for (unit, _) in slab.iter() {
+            tokio::spawn(llm::attend(slab, unit, Arc::clone(&wakers), Arc::clone(&server)));
+        }
+        let (stopping, shutdown) = watch::channel(false);
+        let (alive, mut gone) = mpsc::channel(1);
+        let session = Arc::new(SessionConfig {
+            instructions: args.instructions.clone(),
+            history_bytes_max: server.history_bytes_max(),
+            ..SessionConfig::default()
+        });
+        let roster = Roster::new(slab.len());
+        let shared = Arc::new(Shared { slab, wakers, session, roster, shutdown: shutdown.clone(), alive });
+        let closed = async move {
+            let mut shutdown = shutdown;
+            // An error: the sender is gone, which means the same.
+            let _ = shutdown.wait_for(|stopping| *stopping).await;
+        };
+        let listening = tokio::spawn(listener::listen(socket, shared, closed));
+        println!("ready ws://{address}/v1/realtime units={} profile={}", slab.len(), profile.meta.name);
+
+        stop.next().await;
+        tracing::info!("stopping: no new sessions, running answers may finish");
+        let _ = stopping.send(true);
+        let finish = async {
+            let listened = listening.await;
+            // `recv` ends when the last connection has dropped its sender.
+            while gone.recv().await.is_some() {}
+            listened
+        };
+        tokio::select! {
+            listened = finish => match listened {
+                Ok(result) => result.map_err(system("listening socket")),
+                Err(error) => Err(system("listening task")(std::io::Error::other(error))),
+            },
+            () = tokio::time::sleep(Duration::from_millis(SHUTDOWN_MS_MAX)) => {
+                tracing::warn!(limit_ms = SHUTDOWN_MS_MAX, "stopped with sessions still open");
+                Ok(())
+            }
+            () = stop.next() => {
+                tracing::warn!("second signal, stopped at once");
+                Ok(())
+            }
+        }
+    })
+}
+
+async fn watch_bell(slab: &'static UnitSlab, wakers: Arc<Wakers>, rings: PipeReader) {
+    if let Err(error) = bell::dispatch(slab, wakers, rings).await {
+        tracing::error!(%error, "the edge's doorbell can not be watched");
+        std::process::exit(1);
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct StopSignals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl StopSignals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -1,5 +1,13 @@
-//! Pure signal handling: quantities, resampling, the detector's per-stream state. No thread, no clock, no ring.
+//! Pure signal handling: quantities, sample formats, resampling, log-mel features. No thread, no clock, no
+//! ring.
 
+mod endpointer;
+pub mod log_mel;
+pub mod pcm;
 mod quantity;
+mod resample;
 
+pub use endpointer::{Endpointer, Transition};
+pub use pcm::Sample;
 pub use quantity::SampleRate;
+pub use resample::{ResampleError, Resampler};

@@ -1,1 +1,158 @@
-//! To come.
+//! The dispatcher: one task that sleeps on the edge's doorbell, wakes the task that a ring is for, and drains the units
+//! whose client has gone.
+
+use std::io::PipeReader;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::Notify;
+
+use crate::clock;
+use crate::limits::{CLAIM_WAIT_MS, DRAIN_MS_MAX};
+use crate::message::{Epoch, Moment, SpeechOut, SttEvent, UnitId};
+use crate::unit::{Cause, EdgeSignal, SlotState, UnitLease, UnitSlab};
+
+/// Where the tasks of each unit wait.
+#[derive(Debug)]
+pub struct Wakers {
+    session: Box<[Notify]>,
+    llm: Box<[Notify]>,
+    freed: Notify,
+}
+
+impl Wakers {
+    /// For `units` units.
+    #[must_use]
+    pub fn new(units: usize) -> Arc<Self> {
+        let notifies = || (0..units).map(|_| Notify::new()).collect();
+        Arc::new(Self { session: notifies(), llm: notifies(), freed: Notify::new() })
+    }
+
+    /// Woken when a stage has something for the connection, or room.
+    #[must_use]
+    pub fn session(&self, unit: UnitId) -> &Notify {
+        &self.session[unit.index()]
+    }
+
+    /// Woken when there is a prompt, a cancel, or room for text.
+    #[must_use]
+    pub fn llm(&self, unit: UnitId) -> &Notify {
+        &self.llm[unit.index()]
+    }
+}
+
+impl Wakers {
+    /// Claims a unit; where all are taken but one is on its way back, waits for that a moment.
+    pub async fn claim(&self, slab: &'static UnitSlab) -> Option<UnitLease> {
+        let lease = UnitLease::claim(slab);
+        if lease.is_some() || slab.count(SlotState::Draining) == 0 {
+            return lease;
+        }
+        let claim = async {
+            loop {
+                let freed = self.freed.notified();
+                if let Some(lease) = UnitLease::claim(slab) {
+                    return lease;
+                }
+                freed.await;
+            }
+        };
+        tokio::time::timeout(Duration::from_millis(CLAIM_WAIT_MS), claim).await.ok()
+    }
+}
+
+/// What a draining unit still owes.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    epoch: Epoch,
+    /// The marker has come out of `text_events`.
+    text: bool,
+    /// The marker has come out of `audio_out`.
+    audio: bool,
+    quarantine_at: Moment,
+}
+
+/// Runs until the runtime ends.
+///
+/// # Errors
+/// When the doorbell's descriptor can not be watched.
+pub async fn dispatch(slab: &'static UnitSlab, wakers: Arc<Wakers>, pipe: PipeReader) -> std::io::Result<()> {
+    let bell = slab.bells.edge;
+    let pipe = Receiver::from_owned_fd(pipe.into())?;
+    let mut rings = [0; 64];
+    let mut drains: Vec<Option<Drain>> = vec![None; slab.len()];
+    loop {
+        bell.take_all(|signal, unit| match signal {
+            EdgeSignal::Llm => wakers.llm(unit).notify_one(),
+            EdgeSignal::Session => match slab.unit(unit).slot.load() {
+                (SlotState::Claimed, _) => wakers.session(unit).notify_one(),
+                (SlotState::Draining | SlotState::Quarantined, epoch) => {
+                    if drain(slab, unit, epoch, &mut drains[unit.index()]) {
+                        wakers.freed.notify_one();
+                    }
+                }
+                (SlotState::Free, _) => {}
+            },
+        });
+        if !bell.may_sleep() {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let now = clock::now();
+        let next = drains.iter().flatten().map(|drain| drain.quarantine_at).filter(|at| *at > now).min();
+        let timer = async {
+            match next {
+                Some(at) => tokio::time::sleep(at.since(now)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            ready = pipe.readable() => ready?,
+            () = timer => quarantine_late(slab, &drains),
+        }
+        bell.woken();
+        // Would-block is the usual answer after the timer. What is left over wakes the loop once more, no harm.
+        let _ = pipe.try_read(&mut rings);
+    }
+}
+
+/// Takes everything out that the unit still gives, and frees it when both markers of its epoch have come: then true.
+fn drain(slab: &'static UnitSlab, unit: UnitId, epoch: Epoch, slot: &mut Option<Drain>) -> bool {
+    let drain = match slot {
+        Some(drain) if drain.epoch == epoch => drain,
+        _ => slot.insert(Drain {
+            epoch,
+            text: false,
+            audio: false,
+            quarantine_at: clock::now() + Duration::from_millis(DRAIN_MS_MAX),
+        }),
+    };
+    {
+        let mut port = slab.unit(unit).edge.borrow();
+        while port.vad_events.pop().is_some() {}
+        while let Some(event) = port.stt_events.pop() {
+            drain.text |= matches!(event, SttEvent::SessionEnd { epoch: ended } if ended == epoch);
+        }
+        while let Some(out) = port.audio_out.pop() {
+            drain.audio |= matches!(out, SpeechOut::SessionEnd { epoch: ended } if ended == epoch);
+        }
+    }
+    let done = drain.text && drain.audio;
+    if done {
+        *slot = None;
+        slab.finish_drain(unit, epoch);
+    }
+    done
+}
+
+fn quarantine_late(slab: &UnitSlab, drains: &[Option<Drain>]) {
+    let now = clock::now();
+    for ((id, unit), drain) in slab.iter().zip(drains) {
+        let Some(drain) = drain.filter(|drain| drain.quarantine_at <= now) else { continue };
+        if unit.slot.quarantine(drain.epoch) {
+            unit.counters.set_cause(Cause::DrainTimeout);
+            tracing::error!(unit = %id, text = drain.text, audio = drain.audio, "drain took too long, unit in quarantine");
+        }
+    }
+}

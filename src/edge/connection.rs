@@ -1,1 +1,375 @@
-//! To come.
+//! One task per client: owns the lease and the session; socket → session → rings, rings → session → socket.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::watch;
+use tokio_tungstenite::tungstenite;
+
+use super::downlink::{Downlink, Pulled};
+use super::listener::Shared;
+use super::uplink::Uplink;
+use crate::audio::SampleRate;
+use crate::clock;
+use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
+use crate::message::{AudioIn, Moment, ResponseKey, Stamped, TextPrompt, UnitId};
+use crate::protocol::{Decoded, Decoder, EventIds, ProtocolError, ServerEvent, encode_audio_delta};
+use crate::session::{Command, Input, Output, Session};
+use crate::unit::UnitLease;
+
+/// Messages that may wait for the socket before the client's own messages are no longer read.
+const OUTBOUND_MAX: usize = 256;
+
+/// Bytes of JSON around the samples of one audio delta, and the samples.
+const DELTA_BYTES: usize = 8 * 1_024;
+
+/// Silence of the peer, in pings, after which it is taken for dead.
+const PINGS_UNANSWERED_MAX: u64 = 3;
+
+/// Why a connection ends, beside the client's wish.
+#[derive(Debug)]
+struct Goodbye {
+    code: u16,
+    reason: String,
+}
+
+/// Serves `socket` until it or the session ends. The lease is dropped on every path out.
+pub(super) async fn serve(socket: WebSocket, lease: UnitLease, shared: Arc<Shared>) {
+    let (sink, stream) = socket.split();
+    let now = clock::now();
+    let session = Session::new(&shared.session, now);
+    let unit = lease.id();
+    shared.roster.enter(unit, session.id().as_str());
+    let seat = Seat(unit, Arc::clone(&shared));
+    tracing::info!(%unit, session = %session.id(), "session begins");
+    let connection = Connection {
+        session,
+        lease,
+        shutdown: shared.shutdown.clone(),
+        shared,
+        sink,
+        stream,
+        decoder: Decoder::new(),
+        event_ids: EventIds::new(),
+        uplink: Uplink::new(SampleRate::HZ_24K),
+        downlink: Downlink::new(),
+        outbound: VecDeque::new(),
+        writing_since: None,
+        heard_at: now,
+        ping_at: now + Duration::from_millis(PING_MS),
+        goodbye: None,
+    };
+    connection.run().await;
+    tracing::info!(%unit, "session ends");
+    drop(seat);
+}
+
+/// Leaves the roster on every path out, a cancelled task included.
+struct Seat(UnitId, Arc<Shared>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.1.roster.leave(self.0);
+    }
+}
+
+struct Connection {
+    lease: UnitLease,
+    session: Session,
+    shared: Arc<Shared>,
+    shutdown: watch::Receiver<bool>,
+    sink: SplitSink<WebSocket, Message>,
+    stream: SplitStream<WebSocket>,
+    decoder: Decoder,
+    event_ids: EventIds,
+    uplink: Uplink,
+    downlink: Downlink,
+    /// Messages that have not been handed to the socket; audio only one delta at a time.
+    outbound: VecDeque<Message>,
+    /// Since when the socket has not taken what it was given.
+    writing_since: Option<Moment>,
+    heard_at: Moment,
+    ping_at: Moment,
+    goodbye: Option<Goodbye>,
+}
+
+/// What woke the task.
+enum Woken {
+    Written(Result<(), axum::Error>),
+    Message(Option<Result<Message, axum::Error>>),
+    Stage,
+    Timer,
+    Shutdown,
+}
+
+impl Connection {
+    async fn run(mut self) {
+        loop {
+            self.drain_rings();
+            self.follow_session();
+            if self.write().await.is_err() {
+                return;
+            }
+            if self.writing_since.is_none()
+                && let Some(Goodbye { code, reason }) = self.goodbye.take()
+            {
+                return self.close(code, &reason).await;
+            }
+            match self.wait().await {
+                Woken::Written(Ok(())) => self.writing_since = None,
+                Woken::Written(Err(_)) | Woken::Message(None) => return,
+                Woken::Message(Some(Ok(message))) => {
+                    self.heard_at = clock::now();
+                    if self.take(message).is_break() {
+                        return self.closed_by_client().await;
+                    }
+                }
+                Woken::Message(Some(Err(error))) => {
+                    let (code, reason) = fault_of(&error);
+                    return self.close(code, &reason).await;
+                }
+                Woken::Stage => {}
+                Woken::Timer => {
+                    if self.tick().is_break() {
+                        return;
+                    }
+                }
+                Woken::Shutdown => self.session.handle(Input::Shutdown, clock::now()),
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let now = clock::now();
+        let slow_at = self.writing_since.map(|since| since + Duration::from_millis(SLOW_READER_MS_MAX));
+        let timer = [self.session.next_timeout(), slow_at, Some(self.ping_at)].into_iter().flatten().min();
+        let timer = tokio::time::sleep(timer.map_or(Duration::MAX, |at| at.since(now)));
+        let reading = !self.uplink.is_waiting() && self.outbound.len() < OUTBOUND_MAX;
+        tokio::select! {
+            biased;
+            result = self.sink.flush(), if self.writing_since.is_some() => Woken::Written(result),
+            () = self.shared.wakers.session(self.lease.id()).notified() => Woken::Stage,
+            message = self.stream.next(), if reading => Woken::Message(message),
+            // An error: the sender is gone, the process is about to end.
+            _ = self.shutdown.changed() => Woken::Shutdown,
+            () = timer => Woken::Timer,
+        }
+    }
+
+    /// One message of the client. Break: it has said goodbye.
+    fn take(&mut self, message: Message) -> std::ops::ControlFlow<()> {
+        match message {
+            Message::Text(text) => self.take_text(&text),
+            Message::Binary(_) => self.reject(ProtocolError::binary_message()),
+            // Pongs go out by themselves with the next flush.
+            Message::Ping(_) => self.writing_since = self.writing_since.or(Some(clock::now())),
+            Message::Pong(_) => {}
+            Message::Close(_) => return std::ops::ControlFlow::Break(()),
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    fn take_text(&mut self, text: &Utf8Bytes) {
+        let now = clock::now();
+        match self.decoder.decode(text.as_str()) {
+            Ok(Decoded::Append(append)) => {
+                let stamp = self.lease.stamp();
+                match self.uplink.append(text, append, stamp, &mut self.lease.port().audio_in) {
+                    Ok(()) => self.session.handle(Input::Appended, now),
+                    Err(error) => self.reject(error),
+                }
+            }
+            Ok(Decoded::Event(event)) => self.session.handle(Input::Event(event), now),
+            Err(error) => self.reject(error),
+        }
+    }
+
+    fn reject(&mut self, error: ProtocolError) {
+        self.session.handle(Input::Rejected(error), clock::now());
+    }
+
+    /// Puts what waits into the rings, and hands what the stages say to the session.
+    fn drain_rings(&mut self) {
+        if self.uplink.is_waiting() {
+            let stamp = self.lease.stamp();
+            self.uplink.resume(stamp, &mut self.lease.port().audio_in);
+        }
+        let now = clock::now();
+        let unit = self.lease.unit();
+        loop {
+            while let Some(event) = self.lease.port().vad_events.pop() {
+                if !unit.is_over(event.epoch()) {
+                    self.session.handle(Input::Vad(event), now);
+                    self.follow_session();
+                }
+            }
+            // VAD said "committed" before STT got the utterance: once a transcript is seen, so is its commit.
+            let Some(event) = self.lease.port().stt_events.pop() else { break };
+            while let Some(event) = self.lease.port().vad_events.pop() {
+                self.session.handle(Input::Vad(event), now);
+                self.follow_session();
+            }
+            self.session.handle(Input::Stt(event), now);
+            self.follow_session();
+        }
+    }
+
+    /// Does what the session says, in its order.
+    fn follow_session(&mut self) {
+        while let Some(output) = self.session.poll() {
+            match output {
+                Output::Send(event) => self.send(&event),
+                Output::Command(command) => self.execute(command),
+            }
+        }
+    }
+
+    fn send(&mut self, event: &ServerEvent) {
+        self.shared.roster.count(event);
+        let mut text = String::new();
+        event.encode(self.event_ids.fresh(), &mut text);
+        self.outbound.push_back(Message::Text(text.into()));
+    }
+
+    fn execute(&mut self, command: Command) {
+        let stamp = self.lease.stamp();
+        match command {
+            Command::VadSettings(settings) => self.lease.port().vad_settings.write(settings),
+            Command::TtsSettings(settings) => self.lease.port().tts_settings.write(settings),
+            Command::InputRate(rate) => self.uplink.rate = rate,
+            Command::Commit(commit) => {
+                self.uplink.control(AudioIn::Commit { stamp, commit }, &mut self.lease.port().audio_in);
+            }
+            Command::Clear(commit) => {
+                self.uplink.control(AudioIn::Clear { stamp, commit }, &mut self.lease.port().audio_in);
+            }
+            Command::BumpGeneration => {
+                self.lease.cancel();
+            }
+            Command::Prompt { response, request } => {
+                let prompt = TextPrompt::Generate { stamp, response, request };
+                if self.lease.port().text_prompts.push(prompt).is_err() {
+                    // The language model task takes stale prompts out at once; this many can only wait if it is gone.
+                    self.goodbye =
+                        Some(Goodbye { code: 1011, reason: "language model task is stuck".to_owned() });
+                }
+            }
+            Command::Close { code, reason } => self.goodbye = Some(Goodbye { code, reason }),
+        }
+    }
+
+    /// Hands messages to the socket: everything that is due, and of the audio one delta.
+    async fn write(&mut self) -> Result<(), axum::Error> {
+        if self.writing_since.is_some() {
+            return Ok(());
+        }
+        while self.outbound.is_empty() {
+            let unit = self.lease.unit();
+            match self.downlink.pull(unit, self.lease.port()) {
+                Pulled::Nothing => break,
+                Pulled::Event(event) => {
+                    self.session.handle(Input::Speech(event), clock::now());
+                    self.follow_session();
+                }
+                Pulled::Audio(response) => self.send_audio(response),
+            }
+        }
+        if self.outbound.is_empty() {
+            return Ok(());
+        }
+        self.writing_since = Some(clock::now());
+        while let Some(message) = self.outbound.pop_front() {
+            self.sink.feed(message).await?;
+        }
+        Ok(())
+    }
+
+    fn send_audio(&mut self, response: ResponseKey) {
+        // Twice: the first audio of a response opens its item, which is said first. Else nothing comes: it is stale.
+        for _ in 0..2 {
+            let samples = self.downlink.samples();
+            if let Some(delta) = self.session.audio(response, samples.len(), SampleRate::HZ_24K) {
+                let mut text = String::with_capacity(DELTA_BYTES);
+                encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
+                self.outbound.push_back(Message::Text(text.into()));
+                return;
+            }
+            self.follow_session();
+        }
+    }
+
+    /// Something was due. Break: the connection is over.
+    fn tick(&mut self) -> std::ops::ControlFlow<()> {
+        let now = clock::now();
+        if self.session.next_timeout().is_some_and(|at| at <= now) {
+            self.session.handle(Input::Timeout, now);
+        }
+        let slow = Duration::from_millis(SLOW_READER_MS_MAX);
+        if self.writing_since.is_some_and(|since| now.since(since) >= slow) {
+            tracing::info!(unit = %self.lease.id(), "client does not read, connection closed");
+            return std::ops::ControlFlow::Break(());
+        }
+        if now >= self.ping_at {
+            if now.since(self.heard_at) > Duration::from_millis(PINGS_UNANSWERED_MAX * PING_MS) {
+                tracing::info!(unit = %self.lease.id(), "client is silent, connection closed");
+                return std::ops::ControlFlow::Break(());
+            }
+            self.ping_at = now + Duration::from_millis(PING_MS);
+            self.outbound.push_back(Message::Ping(Bytes::new()));
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    /// Answers the client's goodbye; the unit is on its way back meanwhile.
+    async fn closed_by_client(self) {
+        let Self { lease, mut sink, mut stream, .. } = self;
+        drop(lease);
+        // The WebSocket layer has the answer ready.
+        let goodbye = async {
+            if sink.flush().await.is_ok() {
+                while stream.next().await.is_some_and(|message| message.is_ok()) {}
+            }
+        };
+        // The client may be gone already; nothing is lost then.
+        let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+    }
+
+    /// Says goodbye; the unit is on its way back while the socket closes.
+    async fn close(self, code: u16, reason: &str) {
+        let Self { lease, mut sink, mut stream, .. } = self;
+        drop(lease);
+        close_socket(&mut sink, &mut stream, code, reason).await;
+    }
+}
+
+/// Sends a close frame and waits a moment for the client's, so that what was sent before is not lost to a reset.
+pub(super) async fn close_socket(
+    sink: &mut SplitSink<WebSocket, Message>,
+    stream: &mut SplitStream<WebSocket>,
+    code: u16,
+    reason: &str,
+) {
+    let frame = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+    let goodbye = async {
+        if sink.send(frame).await.is_ok() {
+            while stream.next().await.is_some_and(|message| message.is_ok()) {}
+        }
+    };
+    // The client may be gone or silent; nothing is lost then.
+    let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+}
+
+/// The close code for what the WebSocket layer refuses.
+fn fault_of(error: &axum::Error) -> (u16, String) {
+    use std::error::Error as _;
+    match error.source().and_then(|source| source.downcast_ref::<tungstenite::Error>()) {
+        Some(tungstenite::Error::Capacity(error)) => (1009, error.to_string()),
+        Some(tungstenite::Error::Utf8(_)) => (1007, "text message is not valid UTF-8".to_owned()),
+        _ => (1002, "protocol error".to_owned()),
+    }
+}

@@ -1,1 +1,97 @@
-//! To come.
+//! Accepts clients: HTTP routes, the WebSocket upgrade, and the answer to a full house.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use axum::routing::get;
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+
+use super::admin;
+use super::bell::Wakers;
+use super::connection::{self, close_socket};
+use super::roster::Roster;
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::protocol::{EventIds, ProtocolError, ServerEvent};
+use crate::session::SessionConfig;
+use crate::unit::UnitSlab;
+
+/// What every connection needs.
+#[derive(Debug)]
+pub struct Shared {
+    /// The units.
+    pub slab: &'static UnitSlab,
+    /// Where tasks wait.
+    pub wakers: Arc<Wakers>,
+    /// How sessions begin.
+    pub session: Arc<SessionConfig>,
+    /// Who is connected.
+    pub roster: Roster,
+    /// True once the server is stopping.
+    pub shutdown: watch::Receiver<bool>,
+    /// Held by each connection; the server has stopped when all are gone.
+    pub alive: mpsc::Sender<()>,
+}
+
+/// Serves clients until `stop` is done; connections that are open then go on by themselves.
+///
+/// # Errors
+/// When the listening socket fails.
+pub async fn listen(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let app = Router::new()
+        .route("/v1/realtime", get(realtime))
+        .route("/v1/pool", get(admin::pool))
+        .route("/v1/usage", get(admin::usage))
+        .route("/health", get(admin::health))
+        .route("/ready", get(admin::ready))
+        .route("/metrics", get(admin::metrics))
+        .with_state(shared);
+    let listener = axum::serve::ListenerExt::tap_io(listener, |socket| {
+        // An audio delta shall not wait for the acknowledgement of the last one.
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY");
+        }
+    });
+    axum::serve(listener, app).with_graceful_shutdown(stop).await
+}
+
+/// `GET /v1/realtime`. Query parameters and keys are accepted and not looked at.
+async fn realtime(State(shared): State<Arc<Shared>>, upgrade: WebSocketUpgrade) -> Response {
+    upgrade
+        .protocols(["realtime"])
+        .max_message_size(MESSAGE_BYTES_MAX)
+        .max_frame_size(MESSAGE_BYTES_MAX)
+        .on_upgrade(move |socket| admit(socket, shared))
+}
+
+async fn admit(socket: WebSocket, shared: Arc<Shared>) {
+    let _alive = shared.alive.clone();
+    if *shared.shutdown.borrow() {
+        return refuse(socket, ProtocolError::server_shutting_down(), 1001, "server is shutting down").await;
+    }
+    let Some(lease) = shared.wakers.claim(shared.slab).await else {
+        let error = ProtocolError::session_limit_reached(shared.slab.len());
+        return refuse(socket, error, 1008, "all session slots are in use").await;
+    };
+    connection::serve(socket, lease, shared).await;
+}
+
+/// One error event, then the close. Touches no unit and is no error of a session.
+async fn refuse(socket: WebSocket, error: ProtocolError, code: u16, reason: &str) {
+    let (mut sink, mut stream) = socket.split();
+    let event = ServerEvent::Error(error);
+    let mut text = String::new();
+    event.encode(EventIds::new().fresh(), &mut text);
+    if sink.send(Message::Text(text.into())).await.is_ok() {
+        close_socket(&mut sink, &mut stream, code, reason).await;
+    }
+}

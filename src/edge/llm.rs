@@ -1,1 +1,199 @@
-//! To come.
+//! Prompt → streaming completion → text and clauses. One task per unit, for the unit's whole life.
+//!
+//! It owns the unit's language model port. Cancel drops the request, which closes the socket at once.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use super::bell::Wakers;
+use super::chat::{ChatDelta, ChatError};
+use super::model_server::ModelServer;
+use crate::limits::CLAUSE_BYTES_MAX;
+use crate::message::{
+    ChatRequest, ClauseItem, ResponseKey, Stamp, TextChunk, TextPrompt, UnitId, text_chunks,
+};
+use crate::text::{ClauseSplitter, Speakable};
+use crate::unit::{LlmPort, Unit, UnitSlab};
+
+/// Runs until the runtime ends.
+pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, server: Arc<ModelServer>) {
+    let mut task =
+        LlmTask { unit: slab.unit(unit), id: unit, wakers, server, port: slab.unit(unit).llm.borrow() };
+    loop {
+        match task.port.text_prompts.pop() {
+            None => task.wakers.llm(unit).notified().await,
+            Some(TextPrompt::SessionEnd { epoch }) => {
+                let end = task.port.clauses.push_marker(ClauseItem::SessionEnd { epoch });
+                debug_assert!(end.is_ok(), "a slot is kept for the marker");
+            }
+            Some(TextPrompt::Generate { stamp, response, request }) => {
+                // Stale: nobody waits for it.
+                let _ = task.answer(stamp, response, &request).await;
+            }
+        }
+    }
+}
+
+/// What of the answer's text is spoken, clause by clause.
+#[derive(Default)]
+struct Voice {
+    splitter: ClauseSplitter,
+    speakable: Speakable,
+}
+
+impl Voice {
+    fn push(&mut self, text: &str) -> Vec<String> {
+        let (mut clauses, speakable) = (Vec::new(), &mut self.speakable);
+        self.splitter.push(text, &mut |clause: &str| clauses.push(spoken(speakable, clause)));
+        clauses
+    }
+
+    fn finish(&mut self) -> Vec<String> {
+        let (mut clauses, speakable) = (Vec::new(), &mut self.speakable);
+        self.splitter.finish(&mut |clause: &str| clauses.push(spoken(speakable, clause)));
+        clauses
+    }
+}
+
+/// Pieces of at most [`CLAUSE_BYTES_MAX`] bytes, cut between words where there are any.
+fn pieces(mut clause: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        if clause.is_empty() {
+            return None;
+        }
+        let mut end = clause.floor_char_boundary(CLAUSE_BYTES_MAX);
+        if end < clause.len() {
+            end = clause[..end].rfind(' ').filter(|at| *at > 0).unwrap_or(end);
+        }
+        let piece;
+        (piece, clause) = clause.split_at(end);
+        Some(piece)
+    })
+}
+
+fn spoken(speakable: &mut Speakable, clause: &str) -> String {
+    let mut text = String::new();
+    speakable.clause(clause, &mut text);
+    text
+}
+
+/// The response was cancelled, or the session ended.
+struct Stale;
+
+struct LlmTask<'a> {
+    unit: &'static Unit,
+    id: UnitId,
+    wakers: Arc<Wakers>,
+    server: Arc<ModelServer>,
+    port: atomic_refcell::AtomicRefMut<'a, LlmPort>,
+}
+
+impl LlmTask<'_> {
+    async fn answer(
+        &mut self,
+        stamp: Stamp,
+        response: ResponseKey,
+        request: &ChatRequest,
+    ) -> Result<(), Stale> {
+        if self.unit.is_stale(stamp) {
+            return Err(Stale);
+        }
+        let mut voice = request.spoken.then(Voice::default);
+        let server = Arc::clone(&self.server);
+        let mut stream = server.stream(request, self.id);
+        loop {
+            let delta = {
+                let mut next = pin!(stream.next());
+                loop {
+                    tokio::select! {
+                        biased;
+                        () = self.wakers.llm(self.id).notified() => {
+                            if self.unit.is_stale(stamp) {
+                                return Err(Stale);
+                            }
+                        }
+                        delta = &mut next => break delta,
+                    }
+                }
+            };
+            match delta {
+                Ok(ChatDelta::Text(text)) => {
+                    self.push_text(stamp, response, &text).await?;
+                    if let Some(voice) = &mut voice {
+                        self.push_clauses(stamp, response, voice.push(&text)).await?;
+                    }
+                }
+                Ok(ChatDelta::Reasoning) => {}
+                Ok(ChatDelta::Done { finish, usage }) => {
+                    if let Some(voice) = &mut voice {
+                        self.push_clauses(stamp, response, voice.finish()).await?;
+                    }
+                    return self.push(stamp, ClauseItem::End { stamp, response, finish, usage }).await;
+                }
+                Err(error) => return self.fail(stamp, response, &error).await,
+            }
+        }
+    }
+
+    async fn fail(&mut self, stamp: Stamp, response: ResponseKey, error: &ChatError) -> Result<(), Stale> {
+        tracing::warn!(unit = %self.id, %error, "language model");
+        let (detail, _) = TextChunk::split(&error.detail());
+        self.push(stamp, ClauseItem::Failed { stamp, response, code: error.code(), detail }).await
+    }
+
+    async fn push_text(&mut self, stamp: Stamp, response: ResponseKey, text: &str) -> Result<(), Stale> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        for (chunk, _) in text_chunks(text) {
+            self.push(stamp, ClauseItem::Text { stamp, response, chunk }).await?;
+        }
+        Ok(())
+    }
+
+    async fn push_clauses(
+        &mut self,
+        stamp: Stamp,
+        response: ResponseKey,
+        clauses: Vec<String>,
+    ) -> Result<(), Stale> {
+        for clause in clauses.into_iter().filter(|clause| !clause.is_empty()) {
+            // Read out, a text may be longer than it was written.
+            for piece in pieces(&clause) {
+                for (chunk, last) in text_chunks(piece) {
+                    self.push(stamp, ClauseItem::Clause { stamp, response, chunk, last }).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Pushes as soon as there is room.
+    async fn push(&mut self, stamp: Stamp, item: ClauseItem) -> Result<(), Stale> {
+        while !self.port.clauses.has_room_or_ring(1) {
+            if self.unit.is_stale(stamp) {
+                return Err(Stale);
+            }
+            self.wakers.llm(self.id).notified().await;
+        }
+        if self.unit.is_stale(stamp) {
+            return Err(Stale);
+        }
+        self.port.clauses.push(item).expect("there is room, and only this task pushes");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_fit_and_lose_nothing() {
+        for text in ["", "short", &"word ".repeat(300), &"x".repeat(1_000), &"é".repeat(700), " lead"] {
+            let pieces: Vec<_> = pieces(text).collect();
+            assert_eq!(pieces.concat(), text);
+            assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= CLAUSE_BYTES_MAX));
+        }
+    }
+}

@@ -10,5 +10,7 @@ pub mod llm;
 pub mod llm_child;
 #[cfg(feature = "builtin-llm")]
 pub mod llm_server;
+pub mod model_server;
+pub mod roster;
 pub mod talk;
 pub mod uplink;

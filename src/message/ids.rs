@@ -12,6 +12,12 @@ impl UnitId {
         Self(index)
     }
 
+    /// Position in the slab, as a number.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
     /// Position in the slab.
     #[must_use]
     pub const fn index(self) -> usize {

@@ -45,7 +45,10 @@ impl AudioFrame {
 
 /// `audio_in`: edge → VAD.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a ring slot has one size; boxing would put a heap call on the audio path")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a ring slot has one size; boxing would put a heap call on the audio path"
+)]
 pub enum AudioIn {
     /// Audio of the client, decoded.
     Audio {
@@ -92,7 +95,10 @@ pub struct SpeechFrame {
 
 /// `speech`: VAD → STT. An utterance is `Start`, any number of `Frame`, then `End` or `Abort`.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a ring slot has one size; boxing would put a heap call on the audio path")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a ring slot has one size; boxing would put a heap call on the audio path"
+)]
 pub enum SpeechItem {
     /// An utterance begins.
     Start {
@@ -207,7 +213,8 @@ impl TextChunk {
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("split at a character boundary of valid UTF-8")
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)])
+            .expect("split at a character boundary of valid UTF-8")
     }
 }
 
@@ -250,6 +257,10 @@ pub enum FailureCode {
 
 /// `text_events`, STT's half: STT → session.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a ring slot has one size; boxing would put a heap call on the way"
+)]
 pub enum SttEvent {
     /// A piece of the final transcript.
     Transcript {
@@ -354,7 +365,10 @@ pub enum ClauseItem {
 
 /// `audio_out`: TTS → edge. The answer's audio and its events, in the order in which they happened.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a ring slot has one size; boxing would put a heap call on the audio path")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a ring slot has one size; boxing would put a heap call on the audio path"
+)]
 pub enum SpeechOut {
     /// Text of the answer.
     Text {
@@ -488,7 +502,10 @@ mod tests {
     fn chunks_cut_between_characters_and_join_to_the_same_text() {
         for text in ["", "a", &"é".repeat(500), &"你好🚀".repeat(99)] {
             let chunks: Vec<_> = text_chunks(text).collect();
-            assert!(chunks.iter().rev().skip(1).all(|(_, last)| !last) && chunks.last().is_some_and(|(_, last)| *last));
+            assert!(
+                chunks.iter().rev().skip(1).all(|(_, last)| !last)
+                    && chunks.last().is_some_and(|(_, last)| *last)
+            );
             assert_eq!(chunks.iter().map(|(chunk, _)| chunk.as_str()).collect::<String>(), text);
         }
     }

@@ -1,1 +1,315 @@
-//! To come.
+//! **Fakes**, not models: pure functions of their input, for tests of the engine and for benches (`serve
+//! --stages fake`).
+//!
+//! *Thread:* as the models that they stand for · *Never:* a heap call, except where the caller's transcript
+//! grows.
+//!
+//! They speak one little language, `say dur=<s> tag=<int> rt=<x|0> stamp=<0|1|2>`: `dur` seconds of samples
+//! of the value `tag`, released at `rt` times real time (0: at once); with a `stamp` the first 8 bytes of a
+//! frame become a clock reading. The fake recogniser answers an utterance with such a line, whose `tag` is
+//! the utterance's median level, and the fake voice carries it out, so a test can tell by the samples whose
+//! audio arrived. Any other text becomes a tone, so that a scripted language model can drive a whole
+//! conversation.
+
+use std::fmt::Write as _;
+
+use super::{
+    DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, StaleCheck, SttModel, TtsModel,
+    TurnModel, VadModel,
+};
+use crate::audio::SampleRate;
+use crate::limits::UTTERANCE_SAMPLES_MAX;
+
+/// Fake detector: a window is speech if the mean of |sample| exceeds 300. Has no state.
+#[derive(Clone, Debug)]
+pub struct EnergyVad {
+    probabilities: Box<[f32]>,
+}
+
+impl EnergyVad {
+    /// A detector for up to `rows_max` windows at once.
+    #[must_use]
+    pub fn new(rows_max: usize) -> Self {
+        Self { probabilities: vec![0.0; rows_max].into() }
+    }
+}
+
+impl VadModel for EnergyVad {
+    fn rows_max(&self) -> usize {
+        self.probabilities.len()
+    }
+
+    fn load(&mut self, row: usize, _stream: &DetectorStream, window: &[i16; DETECTOR_WINDOW]) {
+        let sum: u32 = window.iter().map(|&sample| u32::from(sample.unsigned_abs())).sum();
+        let speech = sum > SPEECH_LEVEL * DETECTOR_WINDOW as u32;
+        self.probabilities[row] = if speech { 1.0 } else { 0.0 };
+    }
+
+    fn run(&mut self, rows: usize) -> Result<(), ModelError> {
+        assert!(rows <= self.probabilities.len(), "{rows} rows, at most {}", self.probabilities.len());
+        Ok(())
+    }
+
+    fn store(&self, row: usize, _stream: &mut DetectorStream) -> f32 {
+        self.probabilities[row]
+    }
+}
+
+/// Fake recogniser: hears `say dur=0.5 tag=<median |sample|>` in whatever is said.
+#[derive(Clone, Debug)]
+pub struct FakeStt {
+    /// How many samples have each absolute value.
+    counts: Box<[u32; LEVELS]>,
+}
+
+impl FakeStt {
+    /// A recogniser.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { counts: vec![0; LEVELS].try_into().expect("the length is right") }
+    }
+
+    /// The median of |sample|; the lower of the two in the middle.
+    fn level(&mut self, audio: &[i16]) -> usize {
+        self.counts.fill(0);
+        for sample in audio {
+            self.counts[usize::from(sample.unsigned_abs())] += 1;
+        }
+        let mut below = 0;
+        let middle = (audio.len() as u32).div_ceil(2);
+        self.counts
+            .iter()
+            .position(|&count| {
+                below += count;
+                below >= middle
+            })
+            .unwrap_or(0)
+    }
+}
+
+impl Default for FakeStt {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SttModel for FakeStt {
+    fn samples_max(&self) -> usize {
+        UTTERANCE_SAMPLES_MAX
+    }
+
+    fn transcribe(
+        &mut self,
+        audio: &[i16],
+        stale: &StaleCheck<'_>,
+        transcript: &mut String,
+    ) -> Result<(), ModelError> {
+        transcript.clear();
+        if stale() {
+            return Err(ModelError::Stale);
+        }
+        if !audio.is_empty() {
+            let tag = self.level(audio);
+            write!(transcript, "say dur={ANSWER_SECONDS} tag={tag}")
+                .expect("writing to a string does not fail");
+        }
+        Ok(())
+    }
+}
+
+/// Fake voice: obeys the little language, and hums anything else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FakeTts;
+
+impl TtsModel for FakeTts {
+    fn synthesise(
+        &mut self,
+        text: &str,
+        _speed: f32,
+        session_rate: SampleRate,
+        stale: &StaleCheck<'_>,
+        speech: &mut Speech,
+    ) -> Result<(), ModelError> {
+        speech.pcm.clear();
+        speech.rate = session_rate;
+        speech.source = SpeechSource::Pcm;
+        if stale() {
+            return Err(ModelError::Stale);
+        }
+        if let Some(order) = Order::parse(text) {
+            speech.source = order.source(session_rate);
+        } else {
+            hum(text, session_rate, speech);
+        }
+        Ok(())
+    }
+}
+
+/// Fake end of turn: a speaker who has been heard is done.
+#[derive(Clone, Copy, Debug)]
+pub struct FakeTurn {
+    /// What every question is answered with, `0.0..=1.0`.
+    pub completion: f32,
+}
+
+impl Default for FakeTurn {
+    fn default() -> Self {
+        Self { completion: 1.0 }
+    }
+}
+
+impl TurnModel for FakeTurn {
+    fn completion(&mut self, _audio: &[i16]) -> Result<f32, ModelError> {
+        Ok(self.completion)
+    }
+}
+
+/// One line of the little language.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Order {
+    seconds: f64,
+    tag: i16,
+    pace: f32,
+    stamp: bool,
+}
+
+impl Order {
+    /// The first order in `text`: the word `say`, then settings in any order, up to the first word that is
+    /// none. What is not said is 0.5 s, tag 0, at once, without a stamp. A full stop after the line is not
+    /// part of it.
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_ascii_whitespace().skip_while(|word| !word.eq_ignore_ascii_case("say"));
+        words.next()?;
+        let mut order = Self { seconds: ANSWER_SECONDS, tag: 0, pace: 0.0, stamp: false };
+        let mut any = false;
+        for word in words {
+            let Some((key, value)) = word.split_once('=') else { break };
+            let value = value.trim_end_matches(['.', ',', ';', '!', '?']);
+            match key {
+                "dur" => order.seconds = value.parse().ok().filter(|&s| (0.0..=SECONDS_MAX).contains(&s))?,
+                "tag" => order.tag = value.parse().ok()?,
+                "rt" => order.pace = value.parse().ok().filter(|pace| (0.0..=1e6).contains(pace))?,
+                "stamp" => order.stamp = value.parse::<u8>().ok()? > 0,
+                _ => break,
+            }
+            any = true;
+        }
+        any.then_some(order)
+    }
+
+    fn source(self, rate: SampleRate) -> SpeechSource {
+        let remaining = (self.seconds * f64::from(rate.hz())).round() as u64;
+        SpeechSource::Constant { value: self.tag, remaining, pace: self.pace, stamp: self.stamp }
+    }
+}
+
+/// 60 ms of a 440 Hz tone at a quarter of full scale for each character of `text`, as far as there is room.
+fn hum(text: &str, rate: SampleRate, speech: &mut Speech) {
+    let samples = text.trim().chars().count() * rate.samples_in(60) as usize;
+    let samples = samples.min(speech.pcm.capacity());
+    let step = std::f64::consts::TAU * 440.0 / f64::from(rate.hz());
+    speech.pcm.extend((0..samples).map(|n| (0.25 * (step * n as f64).sin()) as f32));
+}
+
+/// Mean of |sample| above which a window is speech.
+const SPEECH_LEVEL: u32 = 300;
+
+/// Absolute values of a 16-bit sample.
+const LEVELS: usize = 32_769;
+
+/// How long the answer to an utterance is. Any length would do; half a second is five frames of 100 ms.
+const ANSWER_SECONDS: f64 = 0.5;
+
+/// Longest order: an hour.
+const SECONDS_MAX: f64 = 3_600.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speech(capacity: usize) -> Speech {
+        Speech { pcm: Vec::with_capacity(capacity), rate: SampleRate::HZ_8K, source: SpeechSource::Pcm }
+    }
+
+    #[test]
+    fn a_window_is_speech_above_the_level_only() {
+        let mut vad = EnergyVad::new(3);
+        let mut stream = DetectorStream::new();
+        let mut loud = [300; DETECTOR_WINDOW];
+        vad.load(0, &stream, &loud);
+        loud[7] = -301;
+        vad.load(1, &stream, &loud);
+        vad.load(2, &stream, &[i16::MIN; DETECTOR_WINDOW]);
+        vad.run(3).unwrap();
+        assert_eq!([0, 1, 2].map(|row| vad.store(row, &mut stream)), [0.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn what_is_heard_names_the_median_level() {
+        let mut stt = FakeStt::new();
+        let mut transcript = String::from("old");
+        let mut audio = [-1_234; 100];
+        audio[..40].fill(0);
+        stt.transcribe(&audio, &|| false, &mut transcript).unwrap();
+        assert_eq!(transcript, "say dur=0.5 tag=1234");
+        stt.transcribe(&[5, i16::MIN], &|| false, &mut transcript).unwrap();
+        assert_eq!(transcript, "say dur=0.5 tag=5");
+        stt.transcribe(&[], &|| false, &mut transcript).unwrap();
+        assert_eq!(transcript, "");
+        assert!(matches!(stt.transcribe(&audio, &|| true, &mut transcript), Err(ModelError::Stale)));
+    }
+
+    #[test]
+    fn an_order_is_carried_out_at_the_rate_of_the_session() {
+        let mut speech = speech(8);
+        let say = "say dur=1.5 tag=-77 rt=2 stamp=1";
+        FakeTts.synthesise(say, 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
+        let expected = SpeechSource::Constant { value: -77, remaining: 36_000, pace: 2.0, stamp: true };
+        assert_eq!((speech.source, speech.rate, speech.pcm.len()), (expected, SampleRate::HZ_24K, 0));
+        assert!(matches!(
+            FakeTts.synthesise(say, 1.0, SampleRate::HZ_24K, &|| true, &mut speech),
+            Err(ModelError::Stale)
+        ));
+    }
+
+    #[test]
+    fn only_orders_are_orders() {
+        let order = |text| Order::parse(text);
+        let heard = Order { seconds: 0.5, tag: 1234, pace: 0.0, stamp: false };
+        assert_eq!(order("say dur=0.5 tag=1234"), Some(heard));
+        assert_eq!(order("You said: Say tag=1234."), Some(heard));
+        assert_eq!(order("say tag=1234 please"), Some(heard));
+        for text in [
+            "",
+            "say",
+            "say hello",
+            "dur=1 tag=2",
+            "say dur=-1",
+            "say dur=nan",
+            "say tag=40000",
+            "say dur=1e9",
+        ] {
+            assert_eq!(order(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_text_is_hummed_as_far_as_there_is_room() {
+        let mut speech = speech(10_000);
+        FakeTts.synthesise("Hello", 1.0, SampleRate::HZ_16K, &|| false, &mut speech).unwrap();
+        assert_eq!((speech.pcm.len(), speech.source), (5 * 960, SpeechSource::Pcm));
+        let crossings = speech.pcm.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
+        assert!((131..=132).contains(&crossings), "{crossings} in 0.3 s of 440 Hz");
+        let capacity = speech.pcm.capacity();
+        FakeTts.synthesise(&"x".repeat(99), 1.0, SampleRate::HZ_16K, &|| false, &mut speech).unwrap();
+        assert_eq!((speech.pcm.len(), speech.pcm.capacity()), (capacity, capacity));
+        FakeTts.synthesise("  ", 1.0, SampleRate::HZ_16K, &|| false, &mut speech).unwrap();
+        assert!(speech.pcm.is_empty());
+    }
+
+    #[test]
+    fn the_fake_turn_says_what_it_was_told_to() {
+        assert_eq!(FakeTurn::default().completion(&[]).unwrap(), 1.0);
+        assert_eq!(FakeTurn { completion: 0.1 }.completion(&[1]).unwrap(), 0.1);
+    }
+}

@@ -1,1 +1,91 @@
-//! To come.
+//! Loading of a graph that must have certain ports.
+//!
+//! *Thread:* start-up. A file that is not the model that it should be is refused here, by name, before anyone
+//! calls.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::ModelError;
+use super::ort::{ElementType, Graph, GraphOptions, Library, Port};
+
+/// An input or output that a model must have.
+#[derive(Clone, Debug)]
+pub struct PortSpec {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// What its elements are.
+    pub element: ElementType,
+    /// Its lengths; [`ANY`] where every length will do.
+    pub shape: &'static [i64],
+}
+
+/// A length that does not matter, or that the model file leaves open.
+pub const ANY: i64 = -1;
+
+impl PortSpec {
+    /// A port with a fixed name.
+    #[must_use]
+    pub const fn new(name: &'static str, element: ElementType, shape: &'static [i64]) -> Self {
+        Self { name: Cow::Borrowed(name), element, shape }
+    }
+
+    /// Whether `port` is what this asks for. A length that the file leaves open fits every length.
+    fn accepts(&self, port: &Port) -> bool {
+        let dims = port.shape.dims();
+        let fits = |(&found, &expected): (&i64, &i64)| found == expected || found < 0 || expected == ANY;
+        port.element == self.element
+            && dims.len() == self.shape.len()
+            && dims.iter().zip(self.shape).all(fits)
+    }
+}
+
+/// Loads the model file at `path` and compares its ports, by name, with `inputs` and `outputs`.
+///
+/// # Errors
+/// [`ModelError::Missing`] and [`ModelError::Runtime`] as [`Graph::load`]; [`ModelError::Wrong`] naming the
+/// first port that is missing, different or superfluous.
+pub fn load(
+    library: &Arc<Library>,
+    path: &Path,
+    options: &GraphOptions,
+    inputs: &[PortSpec],
+    outputs: &[PortSpec],
+) -> Result<Arc<Graph>, ModelError> {
+    let graph = Graph::load(library, path, options)?;
+    let found =
+        compare("input", graph.inputs(), inputs).and_then(|()| compare("output", graph.outputs(), outputs));
+    match found {
+        Ok(()) => Ok(graph),
+        Err((found, expected)) => Err(ModelError::Wrong { path: path.into(), found, expected }),
+    }
+}
+
+/// Says `(found, expected)` of the first difference.
+fn compare(side: &str, ports: &[Port], specs: &[PortSpec]) -> Result<(), (String, String)> {
+    for spec in specs {
+        let expected = format!("{side} {} of {:?} {:?}", spec.name, spec.element, spec.shape);
+        match ports.iter().find(|port| port.name == spec.name) {
+            Some(port) if spec.accepts(port) => {}
+            Some(port) => return Err((format!("{:?} {:?}", port.element, port.shape), expected)),
+            None => {
+                let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
+                return Err((format!("{side}s {}", names.join(", ")), expected));
+            }
+        }
+    }
+    match ports.iter().find(|port| specs.iter().all(|spec| spec.name != port.name)) {
+        Some(port) => Err((format!("another {side} {}", port.name), format!("{} {side}s", specs.len()))),
+        None => Ok(()),
+    }
+}
+
+/// The place of the port called `name` among `ports`.
+///
+/// # Panics
+/// If there is none: the model was loaded with [`load`], which has looked for it.
+#[must_use]
+pub fn index_of(ports: &[Port], name: &str) -> usize {
+    ports.iter().position(|port| port.name == name).expect("the port was checked at load")
+}

@@ -84,7 +84,12 @@ pub trait SttModel: Send {
     ///
     /// # Errors
     /// [`ModelError::Stale`] when `stale` said so, [`ModelError::Runtime`] if the library fails.
-    fn transcribe(&mut self, audio: &[i16], stale: &StaleCheck<'_>, transcript: &mut String) -> Result<(), ModelError>;
+    fn transcribe(
+        &mut self,
+        audio: &[i16],
+        stale: &StaleCheck<'_>,
+        transcript: &mut String,
+    ) -> Result<(), ModelError>;
 }
 
 /// How the samples of a [`Speech`] come to be.

@@ -1,1 +1,34 @@
-//! To come.
+//! ONNX Runtime behind safe types: the library, graphs, tensors, runs.
+//!
+//! *Thread:* everything is built at start; [`Graph::run`] and [`Bound::run`] are called by stage workers,
+//! from any number of threads on one graph. *Never:* calls the Rust heap in a run (ONNX Runtime's own C++
+//! code does allocate).
+//!
+//! The library is opened with dlopen, so that it is chosen at run time. onnxruntime-sys 0.0.14 describes the
+//! first 170 functions of its table; the table is append-only, what lies beyond is reached through numbered
+//! places that a test compares with ort-sys (`api.rs`).
+//!
+//! Words: ONNX Runtime's *session* is a [`Graph`] here, because a session is something else in this program.
+//!
+//! # JUSTIFICATION
+//! This module and the files below it hold the crate's foreign calls. The safe alternative is the crate
+//! `ort`, which was measured with 5 to 6 heap calls per run of the detector (0 here) and has no `Send` handle
+//! to end a run of another thread that outlives it.
+
+#![expect(
+    unsafe_code,
+    reason = "the C interface of ONNX Runtime; every other model file is safe code on top of this one"
+)]
+
+mod api;
+mod bound;
+mod graph;
+mod library;
+mod tensor;
+mod terminate;
+
+pub use bound::{Bound, BoundElement, Dim};
+pub use graph::{Graph, GraphOptions, Port, Provider};
+pub use library::Library;
+pub use tensor::{Element, ElementType, Shape, Tensor, Value};
+pub use terminate::Terminate;

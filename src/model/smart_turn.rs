@@ -1,1 +1,72 @@
-//! To come.
+//! Smart Turn: is the speaker done, or only breathing?
+//!
+//! *Thread:* a stage worker · *Never:* no heap call of ours after `load`.
+//!
+//! Feed it about 200 ms of the silence after the last word too; it was trained that way. It is a hint: on
+//! complete sentences it says so in 95 % of the cases, on sentences cut in the middle it says *complete* far
+//! too often to be the only judge.
+//!
+//! # Source
+//! pipecat-ai 1.14.0, `pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx`. Its output is called
+//! `logits` and is already a probability.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::graph::{self, ANY, PortSpec};
+use super::ort::{Bound, Dim, ElementType, Graph, GraphOptions, Library};
+use super::{ModelError, TurnModel};
+use crate::audio::log_mel::{BANDS, FRAMES, LogMel};
+
+/// Smart Turn with its buffers; one per worker.
+#[derive(Debug)]
+pub struct SmartTurn {
+    bound: Bound,
+    log_mel: LogMel,
+}
+
+impl SmartTurn {
+    /// Loads the model and runs it once.
+    ///
+    /// # Errors
+    /// [`ModelError::Missing`], [`ModelError::Wrong`] or [`ModelError::Runtime`], as [`graph::load`].
+    pub fn load(library: &Arc<Library>, path: &Path, options: &GraphOptions) -> Result<Self, ModelError> {
+        let options = GraphOptions { shapes_recur: true, ..options.clone() };
+        let graph = graph::load(
+            library,
+            path,
+            &options,
+            &[PortSpec::new("input_features", ElementType::F32, &[ANY, BANDS as i64, FRAMES as i64])],
+            &[PortSpec::new("logits", ElementType::F32, &[ANY, 1])],
+        )?;
+        Self::on(&graph)
+    }
+
+    /// Another instance for another worker: the same weights, buffers of its own.
+    ///
+    /// # Errors
+    /// [`ModelError::Runtime`] if the library fails.
+    pub fn share(&self) -> Result<Self, ModelError> {
+        Self::on(self.bound.graph())
+    }
+
+    fn on(graph: &Arc<Graph>) -> Result<Self, ModelError> {
+        let bound = Bound::new(
+            graph,
+            1,
+            &[("input_features", &[Dim::Rows, Dim::Is(BANDS as i64), Dim::Is(FRAMES as i64)])],
+            &[("logits", &[Dim::Rows, Dim::Is(1)])],
+        )?;
+        let mut turn = Self { bound, log_mel: LogMel::new() };
+        turn.completion(&[])?;
+        Ok(turn)
+    }
+}
+
+impl TurnModel for SmartTurn {
+    fn completion(&mut self, audio: &[i16]) -> Result<f32, ModelError> {
+        self.log_mel.compute(audio, self.bound.input_mut(0));
+        self.bound.run(1)?;
+        Ok(self.bound.output::<f32>(0)[0])
+    }
+}

@@ -1,1 +1,3 @@
-//! To come.
+//! The real-time zone's own threads. Nothing here locks, sleeps on a timer or waits for a session.
+
+pub mod thread;

@@ -1,1 +1,335 @@
-//! To come.
+//! One client's protocol state: events and time in, events and commands out.
+//!
+//! A [`Session`] does no I/O and reads no clock. Whoever drives it calls [`Session::handle`] with one input,
+//! then [`Session::poll`] until it is empty, doing what comes out **in that order**: a generation is bumped
+//! before the client is told of the barge-in, a stage knows its settings before the client does.
+//! [`Session::next_timeout`] says when to call `handle` with [`Input::Timeout`] at the latest.
+//!
+//! # Audio
+//! Audio does not pass through `handle`: the edge decodes an append straight into its ring and says
+//! [`Input::Appended`]; for a frame of an answer it asks [`Session::audio`] where the samples belong.
+//!
+//! # Decisions
+//! - **One response at a time**, also of those with `conversation: "none"`.
+//! - **Answering.** A turn that the detector ended is *owed* an answer once its transcript says something.
+//!   The answer is created when nothing stands against it: no other response, no transcript still to come,
+//!   and no speech going on that would interrupt it at once. So two turns in quick succession get one answer,
+//!   to both, and a cough after a question only delays the answer. A client's own commit never creates a
+//!   response.
+//! - **Context.** `response.create` is confirmed at once; its prompt is made when everything that was
+//!   committed before it has a transcript.
+//! - **Barge-in.** Speech cancels the running response of the default conversation if `interrupt_response` is
+//!   on: the generation is bumped, then `speech_started` is sent, then the response is closed.
+//! - **History** holds what was sent: of a broken off answer, the text whose deltas went out. A forgotten
+//!   item (see [`SessionConfig::history_bytes_max`]) is gone for good.
+//! - **Transcripts** that say nothing are `""` on the wire, are never answered and never in a prompt.
+//!   With `transcription: null` the client gets no transcription events; the model still sees what was said.
+//! - **Microphone gap.** If the client stops sending while speech is open, the turn is ended by the clock
+//!   [`MICROPHONE_GAP`] after the silence that would have ended it.
+//! - **Going down.** At [`Input::Shutdown`] a running response may finish; a second one cancels it.
+//!
+//! # Invariants
+//! Every response ends with exactly one `response.done`, and nothing of it follows. Every committed item ends
+//! in `transcription.completed` or `.failed` (unless the client switched these off) if STT answers for it.
+
+mod conversation;
+mod response;
+mod settings;
+mod timer;
+mod transcript;
+mod turn;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::audio::SampleRate;
+use crate::message::{
+    ChatRequest, CommitId, Moment, ResponseKey, SpeechOut, SttEvent, TtsSettings, VadEvent, VadSettings,
+};
+use crate::protocol::{
+    ClientEvent, ClientEventKind, ClientItem, Content, Fault, Item, ItemId, ItemStatus, ProtocolError,
+    ServerEvent, SessionId, SessionObject, SessionUpdate,
+};
+
+use conversation::Conversation;
+use response::Response;
+use timer::{Timer, Timers};
+use turn::Hearing;
+
+pub use settings::SessionConfig;
+
+/// Time without audio, beyond the silence that ends a turn, after which an open turn is ended by the clock.
+pub const MICROPHONE_GAP: Duration = Duration::from_secs(1);
+
+/// WebSocket close code 1001, "going away": the session or the server has reached its end. Source: RFC 6455,
+/// 7.4.1.
+const GOING_AWAY: u16 = 1001;
+
+/// What happens to a session.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "passed by value once, never stored")]
+pub enum Input {
+    /// An event of the client, other than an append.
+    Event(ClientEvent),
+    /// A message of the client that is not an event, or an append that was refused.
+    Rejected(ProtocolError),
+    /// Audio of the client has been put into the ring.
+    Appended,
+    /// From the detector, in order.
+    Vad(VadEvent),
+    /// From the recogniser, in order.
+    Stt(SttEvent),
+    /// From the voice, in order; frames of audio go through [`Session::audio`] instead.
+    Speech(SpeechOut),
+    /// The time that [`Session::next_timeout`] gave has come.
+    Timeout,
+    /// The server is going down: finish what is running, then close. The second time: close now.
+    Shutdown,
+}
+
+/// What a session wants done.
+#[derive(Debug)]
+pub enum Output {
+    /// Send this to the client.
+    Send(ServerEvent),
+    /// Do this to the unit or to the connection.
+    Command(Command),
+}
+
+/// What a session asks of its unit and its connection.
+#[derive(Debug)]
+pub enum Command {
+    /// Publish these to the detector.
+    VadSettings(VadSettings),
+    /// Publish these to the voice.
+    TtsSettings(TtsSettings),
+    /// Take the client's audio to be at this rate from now on.
+    InputRate(SampleRate),
+    /// Put a commit into the audio ring.
+    Commit(CommitId),
+    /// Put a clear into the audio ring.
+    Clear(CommitId),
+    /// Bump the unit's generation: whatever answer is on its way is stale.
+    BumpGeneration,
+    /// Ask the language model.
+    Prompt {
+        /// The response that the answer belongs to.
+        response: ResponseKey,
+        /// What to answer.
+        request: Box<ChatRequest>,
+    },
+    /// Close the WebSocket. Nothing follows.
+    Close {
+        /// Close code.
+        code: u16,
+        /// Close reason.
+        reason: String,
+    },
+}
+
+/// How much longer the session goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Until further notice.
+    Open,
+    /// Until the running response is done.
+    Closing,
+    /// It is over: inputs are ignored.
+    Closed,
+}
+
+/// One client's protocol state. See the module's documentation for how to drive it.
+#[derive(Debug)]
+pub struct Session {
+    outbox: VecDeque<Output>,
+    settings: SessionObject,
+    /// What `settings` were in the beginning.
+    defaults: Box<SessionObject>,
+    session_max: Option<Duration>,
+    conversation: Conversation,
+    hearing: Hearing,
+    response: Option<Response>,
+    next_response: u32,
+    /// A turn of the user waits for its answer.
+    owed: bool,
+    /// Audio has been sent, so the voice is fixed.
+    has_spoken: bool,
+    timers: Timers,
+    phase: Phase,
+}
+
+impl Session {
+    /// A session that begins now. The first thing that comes out is `session.created`, then the settings of
+    /// the stages, so that nothing is left of the unit's last session.
+    #[must_use]
+    pub fn new(config: &SessionConfig, now: Moment) -> Self {
+        let settings = config.session_object();
+        let mut session = Self {
+            outbox: VecDeque::new(),
+            defaults: Box::new(settings.clone()),
+            settings,
+            session_max: config.session_max,
+            conversation: Conversation::new(config.history_bytes_max),
+            hearing: Hearing::default(),
+            response: None,
+            next_response: 0,
+            owed: false,
+            has_spoken: false,
+            timers: Timers::default(),
+            phase: Phase::Open,
+        };
+        session.send(ServerEvent::SessionCreated(Box::new(session.settings.clone())));
+        session.command(Command::InputRate(SampleRate::HZ_24K));
+        session.command(Command::VadSettings(settings::vad_settings(&session.settings)));
+        session.command(Command::TtsSettings(settings::tts_settings(&session.settings)));
+        if let Some(longest) = config.session_max {
+            session.timers.set(Timer::SessionEnd, now + longest);
+        }
+        session
+    }
+
+    /// Takes one input. Call [`Session::poll`] afterwards until it is empty.
+    ///
+    /// # Panics
+    /// If a frame of audio is passed as [`Input::Speech`].
+    pub fn handle(&mut self, input: Input, now: Moment) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        match input {
+            Input::Event(event) => self.client_event(event),
+            Input::Rejected(error) => self.send(ServerEvent::Error(error)),
+            Input::Appended => self.hearing.heard_at = now,
+            Input::Vad(event) => self.vad_event(event, now),
+            Input::Stt(event) => self.stt_event(event),
+            Input::Speech(item) => self.speech(item),
+            Input::Timeout => self.timeout(now),
+            Input::Shutdown => self.shutdown(),
+        }
+    }
+
+    /// The next thing to do, oldest first.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outbox.pop_front()
+    }
+
+    /// When to call [`Session::handle`] with [`Input::Timeout`], if nothing happens before. May be in the
+    /// past.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Moment> {
+        if self.phase == Phase::Closed { None } else { self.timers.next() }
+    }
+
+    /// The session's id, as the client knows it.
+    #[must_use]
+    pub const fn id(&self) -> &SessionId {
+        &self.settings.id
+    }
+
+    fn client_event(&mut self, event: ClientEvent) {
+        let ClientEvent { event_id, kind } = event;
+        let outcome = match kind {
+            ClientEventKind::SessionUpdate(update) => self.update(*update),
+            ClientEventKind::Commit => {
+                self.commit(event_id.clone());
+                Ok(())
+            }
+            ClientEventKind::Clear => {
+                self.clear();
+                Ok(())
+            }
+            ClientEventKind::ItemCreate { previous_item_id, item } => {
+                self.create_item(item, previous_item_id.as_deref())
+            }
+            ClientEventKind::ResponseCreate(request) => self.create_response(*request),
+            ClientEventKind::ResponseCancel { response_id } => self.cancel_response(response_id.as_deref()),
+        };
+        if let Err(fault) = outcome {
+            self.send(ServerEvent::Error(ProtocolError::from(fault).with_event_id(event_id.as_deref())));
+        }
+    }
+
+    fn update(&mut self, update: SessionUpdate) -> Result<(), Fault> {
+        let next = settings::updated(&self.settings, &self.defaults, update, self.has_spoken)?;
+        let (vad, tts) = (settings::vad_settings(&next), settings::tts_settings(&next));
+        if vad != settings::vad_settings(&self.settings) {
+            self.command(Command::VadSettings(vad));
+        }
+        if tts != settings::tts_settings(&self.settings) {
+            self.command(Command::TtsSettings(tts));
+        }
+        self.settings = next;
+        self.send(ServerEvent::SessionUpdated(Box::new(self.settings.clone())));
+        Ok(())
+    }
+
+    fn create_item(&mut self, item: ClientItem, place: Option<&str>) -> Result<(), Fault> {
+        let item = Item::from(item);
+        let previous = self.conversation.insert(item.clone(), place)?;
+        let item = Box::new(item);
+        self.send(ServerEvent::ItemAdded { item: item.clone(), previous: previous.clone() });
+        self.send(ServerEvent::ItemDone { item, previous });
+        Ok(())
+    }
+
+    fn timeout(&mut self, now: Moment) {
+        while let Some(timer) = self.timers.take_due(now) {
+            match timer {
+                Timer::SessionEnd => {
+                    let seconds = self.session_max.map_or(0, |longest| longest.as_secs());
+                    self.end(Fault::SessionExpired { seconds });
+                    return;
+                }
+                Timer::MicrophoneGap => self.microphone_gap(now),
+            }
+        }
+    }
+
+    fn shutdown(&mut self) {
+        if self.phase == Phase::Open && self.response.is_some() {
+            self.phase = Phase::Closing;
+        } else {
+            self.end(Fault::ShuttingDown);
+        }
+    }
+
+    /// Ends the session: the reason, the end of what is running, the close.
+    fn end(&mut self, reason: Fault) {
+        let error = ProtocolError::from(reason);
+        let code = error.fault().code().unwrap_or_default();
+        self.phase = Phase::Closed;
+        if self.response.is_some() {
+            self.command(Command::BumpGeneration);
+        }
+        self.send(ServerEvent::Error(error.clone()));
+        self.fail_response(error.fault().kind(), code, error.to_string());
+        self.command(Command::Close { code: GOING_AWAY, reason: error.to_string() });
+    }
+
+    fn send(&mut self, event: ServerEvent) {
+        self.outbox.push_back(Output::Send(event));
+    }
+
+    fn command(&mut self, command: Command) {
+        self.outbox.push_back(Output::Command(command));
+    }
+}
+
+impl From<ClientItem> for Item {
+    fn from(item: ClientItem) -> Self {
+        Self {
+            id: item.id.unwrap_or_else(ItemId::fresh),
+            status: ItemStatus::Completed,
+            speaker: item.speaker,
+            content: Content::Text(item.parts),
+        }
+    }
+}
+
+const _: () = {
+    const fn may_move_between_threads<T: Send>() {}
+    may_move_between_threads::<Session>();
+    may_move_between_threads::<Output>();
+    // One queue entry; large objects are boxed.
+    assert!(size_of::<Output>() <= 128);
+};

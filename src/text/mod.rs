@@ -1,1 +1,37 @@
-//! To come.
+//! From the language model's text to phonemes.
+//!
+//! ```text
+//!                             │                                                  (normalise, then phonemes)
+//!                             └──▶ transcript and history, as the model wrote it
+//! ```
+//!
+//! The first three run on the edge's language model task, one set per answer; the phonemizer runs on the `tts` threads,
+//! one per worker, behind the ring of clauses. All of it is pure: no I/O, no clock, no thread, no lock. Results never
+//! depend on how the text was cut into deltas. Buffers are kept, so that after the longest sentence so far nothing here
+//! calls the heap, with one exception: letters with accents are decomposed by a crate that may.
+//!
+//! The voice reads American English. Texts in other languages that use Latin, Greek or Cyrillic letters are read as an
+//! American would read them; a stretch in another script is named ("some Chinese text"), not skipped.
+//!
+//! [`word_errors`] counts what a transcript of the spoken text got wrong, for tests and benches.
+
+mod abbreviation;
+mod amount;
+mod calendar;
+mod clause;
+mod markup;
+mod normalise;
+mod number;
+pub mod phonemes;
+mod roman;
+mod speakable;
+mod spelling;
+mod symbol;
+mod unit;
+mod word_errors;
+
+pub use clause::ClauseSplitter;
+pub use normalise::normalise;
+pub use phonemes::{DictionaryPhonemizer, Phonemize};
+pub use speakable::Speakable;
+pub use word_errors::{WordErrors, word_errors};

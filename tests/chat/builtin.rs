@@ -8,6 +8,7 @@ use std::time::Duration;
 use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
 use antiphon::edge::llm_child::{INSTRUCTIONS, LlmChild, LlmChildError, LlmChildSettings};
 use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, Role, TokenUsage};
+use antiphon::store::{Artefact, Cache, for_stderr};
 use serde_json::{Value, json};
 
 /// Longer than anything here takes on a busy machine; reached only by a hang.
@@ -16,7 +17,9 @@ const HANG: Duration = Duration::from_secs(300);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_antiphon");
 
 fn gguf() -> PathBuf {
-    std::env::var_os("ANTIPHON_GGUF").expect("set ANTIPHON_GGUF to the file of SmolLM2-135M-Instruct").into()
+    let cache = Cache::open(None).expect("a cache directory");
+    cache.fetch(&[Artefact::LanguageModel], &mut *for_stderr()).expect("the model can be fetched");
+    cache.path(Artefact::LanguageModel)
 }
 
 async fn start(slots: u16) -> LlmChild {
@@ -61,6 +64,8 @@ async fn read(mut stream: ChatStream) -> Result<(String, FinishReason, TokenUsag
 
 /// One call without the client, for what it never asks.
 async fn post(endpoint: &ChatEndpoint, body: &Value) -> (u16, Value) {
+    // The first `ChatClient` of a process does it; there may be none before this call.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("an HTTP client");
     let response = http.post(endpoint.url()).body(body.to_string()).send().await.expect("an answer");
     let status = response.status().as_u16();
@@ -180,6 +185,8 @@ async fn what_does_not_fit_is_refused_and_the_rest_of_the_api_answers() {
         difference.is_some_and(|(marked, plain)| (marked - plain).abs() <= 1),
         "marks in what is said are no marks"
     );
+    // The first `ChatClient` of a process does it; there may be none before this call.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("an HTTP client");
     for (path, field) in [("/health", "status"), ("/v1/models", "data")] {
         let url = endpoint.url().replace("/v1/chat/completions", path);

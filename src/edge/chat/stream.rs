@@ -1,4 +1,8 @@
 //! One completion as it arrives.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "edge zone: time-outs of the HTTP stream are set on the runtime's clock"
+)]
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -1,4 +1,6 @@
 //! The thread that owns the engine.
+#![expect(clippy::disallowed_methods, reason = "the language model's own process has no stage threads")]
+#![expect(clippy::disallowed_types, reason = "the language model's own process has no stage threads")]
 
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex};

@@ -3,6 +3,7 @@
 //! *Thread:* the main one runs the HTTP side, `llm-engine` owns the context and makes the tokens; a request crosses
 //! over in a bounded channel, an answer comes back in one that holds the whole of it, so neither waits for the other.
 //! *Never:* outlives its parent. Where standard input is a pipe, the process ends when the other side is closed.
+#![expect(clippy::disallowed_methods, reason = "the language model's own process has no stage threads")]
 
 mod api;
 mod engine_thread;

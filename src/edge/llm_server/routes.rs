@@ -1,4 +1,6 @@
 //! The routes of the built-in server.
+#![expect(clippy::disallowed_methods, reason = "the language model's own process has no stage threads")]
+#![expect(clippy::disallowed_types, reason = "the language model's own process has no stage threads")]
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -57,7 +57,6 @@ impl Weights {
             .ok()
             .filter(|name| !name.is_empty())
             .unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
-        drop(vocabulary);
         Ok(Self { backend, model, template, control_texts, name })
     }
 

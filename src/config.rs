@@ -1,0 +1,96 @@
+//! What `antiphon serve` is asked to do. Parsed once; nothing changes afterwards.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Starts the server.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ServeArgs {
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1")]
+    pub host: IpAddr,
+    /// Port to listen on; 0 takes a free one, the ready line names it
+    #[arg(long, default_value_t = 8765)]
+    pub port: u16,
+    /// Conversations at a time [default: as the profile says]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=crate::limits::UNITS_MAX as i64))]
+    pub units: Option<u16>,
+    /// Hardware profile: auto, the name of a built-in one, or a TOML file
+    #[arg(long, value_name = "auto|NAME|FILE", default_value = "auto")]
+    pub profile: String,
+    /// Real models, or deterministic fakes for engine tests and benches
+    #[arg(long, value_enum, default_value_t = Stages::Real)]
+    pub stages: Stages,
+    /// Voice activity detector; energy is a fake and needs --stages fake [default: silero, with fake stages energy]
+    #[arg(long, value_enum)]
+    pub vad: Option<Detector>,
+    /// Base address of an OpenAI-compatible server, up to and including /v1 [default: the built-in model]
+    #[arg(long, value_name = "URL")]
+    pub llm_url: Option<String>,
+    /// Model to ask that server for
+    #[arg(long, value_name = "NAME", requires = "llm_url")]
+    pub llm_model: Option<String>,
+    /// Environment variable that holds that server's key
+    #[arg(long, value_name = "VARIABLE", requires = "llm_url")]
+    pub llm_key_env: Option<String>,
+    /// Model file for the built-in language model [default: SmolLM2-135M-Instruct]
+    #[arg(long, value_name = "FILE", conflicts_with = "llm_url")]
+    pub llm_gguf: Option<PathBuf>,
+    /// Seconds until the language model's first token [default: 20]
+    #[arg(long, value_name = "SECONDS")]
+    pub llm_first_token_s: Option<f64>,
+    /// Seconds between two tokens of the language model [default: 10]
+    #[arg(long, value_name = "SECONDS")]
+    pub llm_between_tokens_s: Option<f64>,
+    /// How text becomes phonemes: the built-in dictionary, or espeak-ng (GPL) if it is installed
+    #[arg(long, value_enum, default_value_t = Phonemizer::Dictionary)]
+    pub phonemizer: Phonemizer,
+    /// Instructions of a session that brings none
+    #[arg(long, value_name = "TEXT", default_value = DEFAULT_INSTRUCTIONS)]
+    pub instructions: String,
+    /// Folder of the model files [default: ANTIPHON_CACHE, else antiphon/models in the user's cache directory]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+}
+
+/// Suits a small model whose answers are spoken.
+pub const DEFAULT_INSTRUCTIONS: &str =
+    "You are a friendly voice assistant. Answer in one or two short sentences, in plain words.";
+
+/// Which stages run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Stages {
+    /// Models.
+    Real,
+    /// Deterministic fakes.
+    Fake,
+}
+
+/// Which voice activity detector runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Detector {
+    /// The network.
+    Silero,
+    /// Loud is speech: a fake.
+    Energy,
+}
+
+/// How text becomes phonemes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Phonemizer {
+    /// CMUdict and rules, without GPL code.
+    Dictionary,
+    /// libespeak-ng, opened at run time.
+    Espeak,
+}
+
+impl ServeArgs {
+    /// The detector to run.
+    #[must_use]
+    pub fn detector(&self) -> Detector {
+        self.vad.unwrap_or(match self.stages {
+            Stages::Real => Detector::Silero,
+            Stages::Fake => Detector::Energy,
+        })
+    }
+}

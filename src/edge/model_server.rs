@@ -1,0 +1,156 @@
+//! Where completions come from: an OpenAI-compatible server over HTTP, remote or our own child; or, with fake stages, an
+//! echo.
+
+use std::time::Duration;
+
+use super::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
+use super::llm_child::{LlmChild, LlmChildError, LlmChildSettings};
+use crate::config::{ServeArgs, Stages};
+use crate::message::{ChatRequest, FinishReason, Role, TokenUsage, UnitId};
+use crate::profile::Counts;
+use crate::store::{Artefact, Cache, StoreError};
+
+/// Why there is no language model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelServerError {
+    /// Its address or key.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
+    /// Its process.
+    #[error(transparent)]
+    Child(#[from] LlmChildError),
+    /// Its file.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The variable that shall hold the key.
+    #[error("environment variable {0}: not set, expected the language model server's key")]
+    NoKey(String),
+    /// A time-out that is no time.
+    #[error("found a time-out of {0} s, expected more than 0 and at most 3600")]
+    Timeout(f64),
+    /// A build without the built-in model.
+    #[error("this build has no built-in language model (feature builtin-llm), expected --llm-url")]
+    NotBuiltIn,
+    /// The path of this program.
+    #[error("path of this program: {0}")]
+    Program(std::io::Error),
+}
+
+/// Tokens of prompt and answer that the built-in model keeps per slot. SmolLM2 was trained on 8,192.
+const CHILD_CONTEXT_TOKENS: u32 = 2_048;
+
+/// The language model of this server.
+#[derive(Debug)]
+pub enum ModelServer {
+    /// A server that somebody else runs.
+    Remote(ChatClient),
+    /// Our own process with the built-in model.
+    Child(ChatClient, LlmChild),
+    /// Fake stages only: answers with the last line of the last user message. Not a model.
+    Echo,
+}
+
+impl ModelServer {
+    /// What `args` ask for. The built-in model has run once when this returns.
+    ///
+    /// # Errors
+    /// What is missing or wrong.
+    pub async fn start(args: &ServeArgs, counts: &Counts) -> Result<Self, ModelServerError> {
+        let timeouts = timeouts(args)?;
+        if let Some(url) = &args.llm_url {
+            let key = match &args.llm_key_env {
+                Some(name) => Some(std::env::var(name).map_err(|_| ModelServerError::NoKey(name.clone()))?),
+                None => None,
+            };
+            let endpoint = ChatEndpoint::new(url, args.llm_model.clone(), key.as_deref())?;
+            tracing::info!(url = endpoint.url(), "language model");
+            return Ok(Self::Remote(ChatClient::new(endpoint, timeouts)?));
+        }
+        if args.stages == Stages::Fake {
+            return Ok(Self::Echo);
+        }
+        if !cfg!(feature = "builtin-llm") {
+            return Err(ModelServerError::NotBuiltIn);
+        }
+        let gguf = match &args.llm_gguf {
+            Some(path) => path.clone(),
+            None => Cache::open(args.cache.clone())?.path(Artefact::LanguageModel),
+        };
+        let settings = LlmChildSettings {
+            program: std::env::current_exe().map_err(ModelServerError::Program)?,
+            gguf,
+            slots: counts.llm_slots,
+            threads: Some(counts.llm_threads),
+            context: Some(CHILD_CONTEXT_TOKENS),
+        };
+        let child = LlmChild::start(settings).await?;
+        Ok(Self::Child(ChatClient::following(child.endpoint(), timeouts)?, child))
+    }
+
+    /// Conversation, in bytes of text, that fits the model's context beside the instructions and the answer.
+    #[must_use]
+    pub const fn history_bytes_max(&self) -> usize {
+        match self {
+            // 2,048 tokens per slot at about 4 bytes, less instructions and answer.
+            Self::Child(..) => 5 * 1_024,
+            // Models that are served by others hold 128,000 tokens as a rule; half of that.
+            Self::Remote(_) | Self::Echo => 256 * 1_024,
+        }
+    }
+
+    /// Begins a completion for `unit`. Dropping the stream ends it.
+    #[must_use]
+    pub fn stream(&self, request: &ChatRequest, unit: UnitId) -> CompletionStream {
+        match self {
+            Self::Remote(client) | Self::Child(client, _) => {
+                CompletionStream::Http(Box::new(client.stream(request, unit.number())))
+            }
+            Self::Echo => CompletionStream::Echo(Some(echo(request))),
+        }
+    }
+}
+
+fn timeouts(args: &ServeArgs) -> Result<ChatTimeouts, ModelServerError> {
+    let seconds = |given: Option<f64>, default: Duration| match given {
+        None => Ok(default),
+        Some(s) if s > 0.0 && s <= 3_600.0 => Ok(Duration::from_secs_f64(s)),
+        Some(s) => Err(ModelServerError::Timeout(s)),
+    };
+    let default = ChatTimeouts::default();
+    Ok(ChatTimeouts {
+        first_token: seconds(args.llm_first_token_s, default.first_token)?,
+        between_tokens: seconds(args.llm_between_tokens_s, default.between_tokens)?,
+        ..default
+    })
+}
+
+/// One completion on its way.
+#[derive(Debug)]
+pub enum CompletionStream {
+    /// From a server.
+    Http(Box<ChatStream>),
+    /// Fake: the text that is still to come.
+    Echo(Option<String>),
+}
+
+impl CompletionStream {
+    /// The next piece. After `Done` or an error nothing follows.
+    ///
+    /// # Errors
+    /// What went wrong between us and the server.
+    pub async fn next(&mut self) -> Result<ChatDelta, ChatError> {
+        match self {
+            Self::Http(stream) => stream.next().await,
+            Self::Echo(text) => Ok(match text.take() {
+                Some(text) if !text.is_empty() => ChatDelta::Text(text),
+                _ => ChatDelta::Done { finish: FinishReason::Stop, usage: TokenUsage::default() },
+            }),
+        }
+    }
+}
+
+fn echo(request: &ChatRequest) -> String {
+    let last = request.messages.iter().rev().find(|message| message.role == Role::User);
+    last.and_then(|message| message.content.lines().last()).unwrap_or_default().to_owned()
+}

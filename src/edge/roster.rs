@@ -1,0 +1,148 @@
+//! Who is connected, and what they have used: the figures behind `/v1/pool` and `/v1/usage`.
+//!
+//! Edge only, so a mutex is fine: it is held for a few instructions, and no stage thread ever sees it.
+#![expect(clippy::disallowed_types, reason = "edge zone: never touched by a stage thread")]
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use crate::clock;
+use crate::message::{Moment, UnitId};
+use crate::protocol::{ResponseStatus, ServerEvent};
+use crate::unit::{SlotState, UnitSlab};
+
+/// Sums over all sessions since the start.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Totals {
+    input_tokens: u64,
+    output_tokens: u64,
+    audio_ms: u64,
+    responses_completed: u64,
+    responses_cancelled: u64,
+    turns: u64,
+    connections: u64,
+    errors_by_type: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Seat {
+    session_id: Option<String>,
+    released_at: Option<Moment>,
+}
+
+/// The roster of one server.
+#[derive(Debug)]
+pub struct Roster {
+    seats: Mutex<Vec<Seat>>,
+    totals: Mutex<Totals>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Plain counters: a panic elsewhere leaves nothing half-done in them.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Roster {
+    /// For `units` units.
+    #[must_use]
+    pub fn new(units: usize) -> Self {
+        Self { seats: Mutex::new(vec![Seat::default(); units]), totals: Mutex::default() }
+    }
+
+    /// A session has begun on `unit`.
+    pub fn enter(&self, unit: UnitId, session_id: &str) {
+        lock(&self.seats)[unit.index()] = Seat { session_id: Some(session_id.to_owned()), released_at: None };
+        lock(&self.totals).connections += 1;
+    }
+
+    /// The session on `unit` has ended.
+    pub fn leave(&self, unit: UnitId) {
+        lock(&self.seats)[unit.index()].released_at = Some(clock::now());
+    }
+
+    /// Counts what an event says.
+    pub fn count(&self, event: &ServerEvent) {
+        match event {
+            ServerEvent::SpeechStarted { .. } => lock(&self.totals).turns += 1,
+            ServerEvent::Error(error) => {
+                *lock(&self.totals).errors_by_type.entry(error.fault().kind()).or_default() += 1;
+            }
+            ServerEvent::TranscriptionCompleted { usage, .. } => {
+                lock(&self.totals).audio_ms += u64::from(usage.audio_ms);
+            }
+            ServerEvent::ResponseDone(response) => {
+                let mut totals = lock(&self.totals);
+                match response.status {
+                    ResponseStatus::Cancelled(_) => totals.responses_cancelled += 1,
+                    _ => totals.responses_completed += 1,
+                }
+                if let Some(usage) = &response.usage {
+                    totals.input_tokens += u64::from(usage.input);
+                    totals.output_tokens += u64::from(usage.output);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// `/v1/usage`, in the peer's shape.
+    #[must_use]
+    pub fn usage(&self) -> Value {
+        let totals = lock(&self.totals).clone();
+        json!({
+            "input_tokens": totals.input_tokens,
+            "output_tokens": totals.output_tokens,
+            "total_tokens": totals.input_tokens + totals.output_tokens,
+            "audio_duration_s": totals.audio_ms as f64 / 1_000.0,
+            "responses_completed": totals.responses_completed,
+            "responses_cancelled": totals.responses_cancelled,
+            "tool_calls": 0,
+            "turns": totals.turns,
+            "connections": totals.connections,
+            "errors_by_type": totals.errors_by_type,
+            "total_errors": totals.errors_by_type.values().sum::<u64>(),
+            "llm_proxy": {
+                "requests": 0, "responses_2xx": 0, "responses_4xx": 0, "responses_429": 0, "responses_5xx": 0,
+                "input_tokens": 0, "output_tokens": 0,
+            },
+        })
+    }
+
+    /// `/v1/pool`, in the peer's shape.
+    #[must_use]
+    pub fn pool(&self, slab: &UnitSlab) -> Value {
+        let now = clock::now();
+        let seats = lock(&self.seats).clone();
+        let mut in_use = 0;
+        let units: Vec<Value> = slab
+            .iter()
+            .zip(seats)
+            .map(|((id, unit), seat)| {
+                let state = unit.slot.load().0;
+                in_use += usize::from(state != SlotState::Free);
+                let since = || {
+                    let seconds = seat.released_at.map_or(0.0, |at| now.since(at).as_secs_f64());
+                    json!((seconds * 100.0).round() / 100.0)
+                };
+                let mut row = Map::new();
+                row.insert("index".to_owned(), json!(id.index()));
+                let (name, extra) = match state {
+                    SlotState::Free => ("idle", None),
+                    SlotState::Claimed => ("active", None),
+                    SlotState::Draining => ("draining", Some("draining_for_s")),
+                    SlotState::Quarantined => ("stuck", Some("stuck_for_s")),
+                };
+                row.insert("state".to_owned(), json!(name));
+                let session = (state != SlotState::Free).then_some(seat.session_id.as_deref()).flatten();
+                row.insert("session_id".to_owned(), json!(session));
+                if let Some(extra) = extra {
+                    row.insert(extra.to_owned(), since());
+                }
+                Value::Object(row)
+            })
+            .collect();
+        json!({"size": slab.len(), "in_use": in_use, "units": units})
+    }
+}

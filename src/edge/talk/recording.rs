@@ -1,0 +1,270 @@
+//! A question as a recording: any WAV file becomes 24 kHz mono, and we know where its speech ends.
+
+use std::path::{Path, PathBuf};
+
+use rubato::audioadapter_buffers::direct::InterleavedSlice;
+use rubato::{Fft, FixedSync, Resampler};
+
+use crate::audio::SampleRate;
+
+/// What goes over the wire.
+pub const RATE: SampleRate = SampleRate::HZ_24K;
+
+/// Block in which the level is measured to find the end of speech, milliseconds.
+const LEVEL_BLOCK_MS: u32 = 10;
+
+/// A block belongs to the speech while its level is above this part of the loudest block's: −40 dB.
+const SPEECH_LEVEL_RATIO: f64 = 0.01;
+
+/// Rates that are converted: up to the highest of studio converters. The filter grows with the numbers in the ratio,
+/// so a nonsense rate must not reach it.
+const RATES_HZ: std::ops::RangeInclusive<u32> = 1_000..=768_000;
+
+/// Input samples per resampler step; only the speed depends on it.
+const RESAMPLER_CHUNK: usize = 1_024;
+
+/// Why a recording cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordingError {
+    /// Not a readable WAV file.
+    #[error("{path}: not a readable WAV file: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the reader says.
+        source: hound::Error,
+    },
+    /// No sample, or nothing but zeros.
+    #[error("{path}: {seconds:.2} s of silence, expected speech")]
+    Silent {
+        /// The file.
+        path: PathBuf,
+        /// Length of the recording.
+        seconds: f64,
+    },
+    /// No rate that sound is recorded at.
+    #[error(
+        "{path}: sample rate {hz} Hz, expected {}..={} Hz", RATES_HZ.start(), RATES_HZ.end()
+    )]
+    Rate {
+        /// The file.
+        path: PathBuf,
+        /// Rate found.
+        hz: u32,
+    },
+    /// The answer cannot be stored.
+    #[error("{path}: cannot be written: {source}")]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the writer says.
+        source: hound::Error,
+    },
+}
+
+/// Speech of a user, mono, signed 16 bit, 24 kHz.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    samples: Vec<i16>,
+    speech_end: usize,
+}
+
+impl Recording {
+    /// Reads a WAV file of any rate, channel count and sample format; channels are averaged.
+    ///
+    /// # Errors
+    /// [`RecordingError`] if the file is no WAV, holds no sound, or its rate cannot be converted.
+    pub fn load(path: &Path) -> Result<Self, RecordingError> {
+        let unreadable = |source| RecordingError::Unreadable { path: path.to_owned(), source };
+        let mut reader = hound::WavReader::open(path).map_err(unreadable)?;
+        let spec = reader.spec();
+        if !RATES_HZ.contains(&spec.sample_rate) {
+            return Err(RecordingError::Rate { path: path.to_owned(), hz: spec.sample_rate });
+        }
+        let interleaved: Vec<f32> = match spec.sample_format {
+            hound::SampleFormat::Float => {
+                reader.samples::<f32>().collect::<Result<_, _>>().map_err(unreadable)?
+            }
+            hound::SampleFormat::Int => {
+                let full_scale = f64::from(spec.bits_per_sample.saturating_sub(1)).exp2();
+                let scaled = |sample: i32| (f64::from(sample) / full_scale) as f32;
+                reader
+                    .samples::<i32>()
+                    .map(|s| s.map(scaled))
+                    .collect::<Result<_, _>>()
+                    .map_err(unreadable)?
+            }
+        };
+        let channels = usize::from(spec.channels.max(1));
+        let mono: Vec<f32> = interleaved
+            .chunks_exact(channels)
+            .map(|frame| frame.iter().sum::<f32>() / channels as f32)
+            .collect();
+        let samples = to_wire_rate(&mono, spec.sample_rate);
+        Self::from_samples(samples).ok_or_else(|| RecordingError::Silent {
+            path: path.to_owned(),
+            seconds: mono.len() as f64 / f64::from(spec.sample_rate),
+        })
+    }
+
+    /// Takes samples at 24 kHz; `None` if there is no sound in them.
+    #[must_use]
+    pub fn from_samples(samples: Vec<i16>) -> Option<Self> {
+        let speech_end = end_of_speech(&samples)?;
+        Some(Self { samples, speech_end })
+    }
+
+    /// The samples, mono, 24 kHz.
+    #[must_use]
+    pub fn samples(&self) -> &[i16] {
+        &self.samples
+    }
+
+    /// Where the speech ends: the end of the last 10 ms block whose level (root mean square) is above −40 dB of the
+    /// loudest block's. Latency counts from here, not from the end of the file.
+    #[must_use]
+    pub const fn speech_end(&self) -> usize {
+        self.speech_end
+    }
+}
+
+/// Writes mono 24 kHz samples as a 16-bit WAV file.
+///
+/// # Errors
+/// [`RecordingError::Unwritable`].
+pub fn store(path: &Path, samples: &[i16]) -> Result<(), RecordingError> {
+    let spec = hound::WavSpec {
+        channels: 1,
+        sample_rate: RATE.hz(),
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let write = || -> Result<(), hound::Error> {
+        let mut writer = hound::WavWriter::create(path, spec)?;
+        for &sample in samples {
+            writer.write_sample(sample)?;
+        }
+        writer.finalize()
+    };
+    write().map_err(|source| RecordingError::Unwritable { path: path.to_owned(), source })
+}
+
+/// Converts a whole recording at once, so the filter's delay is cut off and its tail is kept.
+fn to_wire_rate(mono: &[f32], hz: u32) -> Vec<i16> {
+    let to_pcm = |samples: &[f32]| samples.iter().map(|s| (s * 32_768.0).round() as i16).collect();
+    if hz == RATE.hz() || mono.is_empty() {
+        return to_pcm(mono);
+    }
+    let input = InterleavedSlice::new(mono, 1, mono.len()).expect("one channel of as many frames as samples");
+    let mut resampler =
+        Fft::<f32>::new(hz as usize, RATE.hz() as usize, RESAMPLER_CHUNK, 1, FixedSync::Input)
+            .expect("rates and chunk are not zero");
+    let output =
+        resampler.process_all(&input, mono.len(), None).expect("the output is sized by the resampler");
+    to_pcm(&output.take_data())
+}
+
+fn end_of_speech(samples: &[i16]) -> Option<usize> {
+    let block = RATE.samples_in(LEVEL_BLOCK_MS) as usize;
+    let energy =
+        |block: &[i16]| block.iter().map(|&s| f64::from(s).powi(2)).sum::<f64>() / block.len() as f64;
+    let loudest = samples.chunks(block).map(energy).fold(0.0, f64::max);
+    let floor = loudest * SPEECH_LEVEL_RATIO.powi(2);
+    let last = samples.chunks(block).rposition(|block| energy(block) > floor)?;
+    Some(((last + 1) * block).min(samples.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tone(hz: u32, rate: u32, seconds: f64, amplitude: f64) -> Vec<f64> {
+        let length = (f64::from(rate) * seconds) as usize;
+        let step = std::f64::consts::TAU * f64::from(hz) / f64::from(rate);
+        (0..length).map(|n| amplitude * (step * n as f64).sin()).collect()
+    }
+
+    fn write_wav(spec: hound::WavSpec, mono: &[f64]) -> tempfile::TempPath {
+        let file = tempfile::Builder::new().suffix(".wav").tempfile().expect("a temporary file");
+        let mut writer = hound::WavWriter::create(file.path(), spec).expect("created");
+        let full_scale = f64::from(spec.bits_per_sample - 1).exp2() - 1.0;
+        for &sample in mono {
+            for _ in 0..spec.channels {
+                match spec.sample_format {
+                    hound::SampleFormat::Float => writer.write_sample(sample as f32).expect("written"),
+                    hound::SampleFormat::Int => {
+                        writer.write_sample((sample * full_scale).round() as i32).expect("written");
+                    }
+                }
+            }
+        }
+        writer.finalize().expect("finished");
+        file.into_temp_path()
+    }
+
+    #[test]
+    fn every_format_gives_the_same_tone_at_24_khz() {
+        use hound::SampleFormat::{Float, Int};
+        let expected = tone(440, 24_000, 0.5, 0.5);
+        for (sample_rate, channels, bits_per_sample, sample_format) in [
+            (24_000, 1, 16, Int),
+            (8_000, 1, 16, Int),
+            (16_000, 2, 24, Int),
+            (22_050, 1, 32, Int),
+            (44_100, 2, 32, Float),
+            (48_000, 1, 8, Int),
+        ] {
+            let spec = hound::WavSpec { channels, sample_rate, bits_per_sample, sample_format };
+            let path = write_wav(spec, &tone(440, sample_rate, 0.5, 0.5));
+            let recording = Recording::load(&path).expect("a readable tone");
+            let found = recording.samples();
+            assert!(found.len().abs_diff(expected.len()) <= 1, "{spec:?}: {} samples", found.len());
+            // The edges ring; in between the tone must be the same, sample by sample, within the 8-bit step.
+            for n in 1_000..11_000 {
+                let difference = (f64::from(found[n]) / 32_768.0 - expected[n]).abs();
+                assert!(difference < 0.012, "{spec:?}: sample {n} is off by {difference}");
+            }
+        }
+    }
+
+    #[test]
+    fn speech_ends_where_the_level_falls_and_not_where_the_file_does() {
+        let mut samples: Vec<i16> =
+            tone(300, 24_000, 0.4, 0.5).iter().map(|s| (s * 32_768.0) as i16).collect();
+        samples.extend((0..12_000).map(|n| if n % 2 == 0 { 60 } else { -60 }));
+        let recording = Recording::from_samples(samples).expect("there is sound");
+        assert_eq!(recording.speech_end(), 9_600);
+    }
+
+    #[test]
+    fn what_is_no_speech_is_refused() {
+        let spec = hound::WavSpec {
+            channels: 1,
+            sample_rate: 8_000,
+            bits_per_sample: 16,
+            sample_format: hound::SampleFormat::Int,
+        };
+        let silent = write_wav(spec, &[0.0; 4_000]);
+        assert!(
+            matches!(Recording::load(&silent), Err(RecordingError::Silent { seconds, .. }) if seconds == 0.5)
+        );
+        let empty = write_wav(spec, &[]);
+        assert!(matches!(Recording::load(&empty), Err(RecordingError::Silent { .. })));
+        let text = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(text.path(), "no WAV at all, only text").expect("written");
+        assert!(matches!(Recording::load(text.path()), Err(RecordingError::Unreadable { .. })));
+        let slow = write_wav(hound::WavSpec { sample_rate: 999, ..spec }, &[0.5; 800]);
+        assert!(matches!(Recording::load(&slow), Err(RecordingError::Rate { hz: 999, .. })));
+    }
+
+    #[test]
+    fn a_stored_answer_reads_back_and_a_bad_path_is_an_error() {
+        let samples: Vec<i16> = (0..2_400).map(|n| (n * 13) as i16).collect();
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        store(file.path(), &samples).expect("stored");
+        assert_eq!(Recording::load(file.path()).expect("read back").samples(), samples);
+        let nowhere = store(Path::new("/nowhere/at/all.wav"), &samples);
+        assert!(matches!(nowhere, Err(RecordingError::Unwritable { .. })));
+    }
+}

@@ -1,0 +1,13 @@
+//! How Antiphon is built, in chapters. No code here.
+
+#[doc = include_str!("architecture.md")]
+pub mod architecture {}
+
+#[doc = include_str!("realtime.md")]
+pub mod realtime {}
+
+#[doc = include_str!("protocol.md")]
+pub mod protocol {}
+
+#[doc = include_str!("memory.md")]
+pub mod memory {}

@@ -1,0 +1,86 @@
+//! What is wrong with a profile, one line each.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One thing that is wrong with a profile: file, line where it is known, key, what was found, what was
+/// expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem(String);
+
+impl Problem {
+    pub(super) fn new(file: &Path, key: &str, found: impl fmt::Display, expected: String) -> Self {
+        Self(format!("{}: {key}: found {found}, expected {expected}", file.display()))
+    }
+
+    /// The reader's own error, on one line, with the key that it points at.
+    pub(super) fn of_toml(file: &Path, text: &str, error: &toml::de::Error) -> Self {
+        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        let Some(span) = error.span() else { return Self(format!("{}: {message}", file.display())) };
+        let (line, key) = place(text, span.start);
+        Self(format!("{}:{line}: {key}: {message}", file.display()))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Line number, from 1, and `section.key` of the byte `offset` of a TOML text.
+fn place(text: &str, offset: usize) -> (usize, String) {
+    let before = text.get(..offset).unwrap_or(text);
+    let number = before.matches('\n').count();
+    let lines: Vec<_> = text.lines().take(number + 1).map(str::trim).collect();
+    let section =
+        |line: &str| Some(line.strip_prefix('[')?.trim_start_matches('[').split_once(']')?.0.to_owned());
+    let table = lines.iter().rev().find_map(|line| section(line));
+    let here = lines.last().copied().unwrap_or_default();
+    let key = here.split_once('=').filter(|_| section(here).is_none()).map(|(key, _)| key.trim().to_owned());
+    let path: Vec<_> = table.into_iter().chain(key).collect();
+    (number + 1, if path.is_empty() { "top level".to_owned() } else { path.join(".") })
+}
+
+/// Why there is no profile.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// The file cannot be read.
+    #[error("{}: cannot read ({reason})", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: std::io::Error,
+    },
+    /// The file says something wrong. At least one problem; the message shows the first.
+    #[error("{}{}", .0[0], more(.0.len()))]
+    Invalid(Vec<Problem>),
+    /// No profile of this name is compiled in, and it is no path.
+    #[error("profile {name:?}: not known, expected auto, a path ending in .toml, or one of: {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names that are compiled in.
+        known: String,
+    },
+    /// `antiphon validate` found something.
+    #[error("{wrong} of {total} profiles are not valid")]
+    NotValid {
+        /// Files with a problem.
+        wrong: usize,
+        /// Files looked at.
+        total: usize,
+    },
+    /// Standard output is closed or full.
+    #[error("standard output: {0}")]
+    Print(std::io::Error),
+}
+
+fn more(problems: usize) -> String {
+    match problems - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more; `antiphon validate FILE` lists them)"),
+    }
+}

@@ -1,0 +1,105 @@
+//! Tests only: `hw-profiles/schema.json` says what the parser says.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{METRICS, Profile, STATISTICS};
+
+const GENERIC: &str = include_str!("../../hw-profiles/generic-cpu.toml");
+
+fn schema() -> Value {
+    serde_json::from_str(include_str!("../../hw-profiles/schema.json")).expect("JSON")
+}
+
+fn accepts(text: &str) -> bool {
+    Profile::parse(text, Path::new("x.toml")).is_ok()
+}
+
+/// The keys that the parser knows in the table `header`, out of its own complaint about one that it does not
+/// know.
+fn keys_of_parser(header: &str) -> BTreeSet<String> {
+    let text = match header {
+        "" => format!("no_such_key = 1\n{GENERIC}"),
+        _ if GENERIC.contains(&format!("[{header}]")) => {
+            GENERIC.replace(&format!("[{header}]"), &format!("[{header}]\nno_such_key = 1"))
+        }
+        _ => format!("{GENERIC}\n[{header}]\nno_such_key = 1"),
+    };
+    let error = Profile::parse(&text, Path::new("x.toml")).expect_err("no such key").to_string();
+    let (_, known) = error.split_once(", expected ").unwrap_or_else(|| panic!("{error}"));
+    known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_schema_has_every_key_of_the_parser_and_no_other() {
+    let schema = schema();
+    for (header, pointer) in [
+        ("", ""),
+        ("meta", "/properties/meta"),
+        ("machine", "/properties/machine"),
+        ("plan", "/properties/plan"),
+        ("plan.nice", "/properties/plan/properties/nice"),
+    ] {
+        let section = schema.pointer(pointer).expect("a section of the schema");
+        let keys =
+            section["properties"].as_object().expect("an object").keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(keys, keys_of_parser(header), "[{header}]");
+        assert_eq!(section["additionalProperties"], Value::Bool(false), "[{header}]");
+    }
+    let names = |pointer: &str| schema.pointer(pointer).and_then(Value::as_object).expect("patterns").clone();
+    let (metrics, statistics) = (METRICS.join("|"), STATISTICS.join("|"));
+    assert!(
+        names("/properties/budget/patternProperties")
+            .contains_key(&format!("^({metrics})_ms_({statistics})$"))
+    );
+    let evidence = &names("/properties/evidence/patternProperties")[&format!("^({metrics})$")];
+    let keys: BTreeSet<_> = evidence["properties"].as_object().expect("an object").keys().cloned().collect();
+    assert_eq!(keys, keys_of_parser("evidence.ttfa"));
+}
+
+/// Each end of each range is accepted, and what lies beyond is not.
+#[test]
+fn the_schema_has_the_ranges_of_the_parser() {
+    let mut ranges = 0;
+    let schema = schema();
+    for pointer in ["/properties/plan", "/properties/plan/properties/nice"] {
+        for (key, rule) in
+            schema.pointer(pointer).expect("a section")["properties"].as_object().expect("an object")
+        {
+            let number = rule.get("oneOf").map_or(rule, |either| &either[0]);
+            let Some((low, high)) = number["minimum"].as_i64().zip(number["maximum"].as_i64()) else {
+                continue;
+            };
+            let line = GENERIC
+                .lines()
+                .find(|line| line.starts_with(&format!("{key} = ")))
+                .expect("every key is set");
+            let with = |value: i64| GENERIC.replace(line, &format!("{key} = {value}"));
+            assert!(accepts(&with(low)) && accepts(&with(high)), "{key}: {low}..={high}");
+            assert!(!accepts(&with(low - 1)) && !accepts(&with(high + 1)), "{key}: {low}..={high}");
+            let auto = accepts(&GENERIC.replace(line, &format!("{key} = \"auto\"")));
+            assert_eq!(auto, rule.get("oneOf").is_some(), "{key}: auto");
+            ranges += 1;
+        }
+    }
+    assert_eq!(ranges, 14, "nine of the plan, five of the niceness");
+}
+
+#[test]
+fn the_schema_requires_what_the_parser_requires() {
+    let schema = schema();
+    for (pointer, header) in [("/properties/plan", "plan"), ("/properties/meta", "meta")] {
+        let section = schema.pointer(pointer).expect("a section");
+        let required: Vec<_> =
+            section["required"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+        for key in section["properties"].as_object().expect("an object").keys() {
+            let Some(line) = GENERIC.lines().find(|line| line.starts_with(&format!("{key} = "))) else {
+                continue;
+            };
+            let without = accepts(&GENERIC.replace(line, ""));
+            assert_eq!(without, !required.contains(&key.as_str()), "[{header}] {key}");
+        }
+    }
+}

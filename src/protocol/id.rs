@@ -1,0 +1,151 @@
+//! Identifiers as they stand on the wire.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use uuid::Uuid;
+
+macro_rules! wire_id {
+    ($(#[$doc:meta])+ $name:ident, $prefix:literal) => {
+        $(#[$doc])+
+        #[derive(Clone, PartialEq, Eq, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            #[doc = concat!("A new id: `", $prefix, "` and 122 random bits in hexadecimal.")]
+            #[must_use]
+            pub fn fresh() -> Self {
+                Self(format!(concat!($prefix, "{}"), Uuid::new_v4().simple()).into())
+            }
+
+            /// The id on the wire.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+    };
+}
+
+wire_id!(
+    /// One session, `sess_…`.
+    SessionId, "sess_"
+);
+wire_id!(
+    /// The default conversation of a session, `conv_…`.
+    ConversationId, "conv_"
+);
+wire_id!(
+    /// One response, `resp_…`.
+    ResponseId, "resp_"
+);
+wire_id!(
+    /// One item of the conversation: `item_…`, or the client's own name for an item that it created.
+    ItemId, "item_"
+);
+
+impl ItemId {
+    /// Longest id that a client may choose, bytes.
+    pub const BYTES_MAX: usize = 64;
+
+    /// The id that a client chose; it must have checked [`Self::BYTES_MAX`].
+    pub(crate) fn of_client(id: &str) -> Self {
+        debug_assert!(!id.is_empty() && id.len() <= Self::BYTES_MAX);
+        Self(id.into())
+    }
+}
+
+/// `event_id` of one server event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventId(u128);
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "event_{:032x}", self.0)
+    }
+}
+
+impl Serialize for EventId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Gives every server event of one connection its id: 80 bits drawn once, then a counter of 48 bits.
+#[derive(Clone, Debug)]
+pub struct EventIds {
+    next: u128,
+}
+
+impl EventIds {
+    /// Bits of the counter: at a million events per second it lasts nine years.
+    const COUNTER_BITS: u32 = 48;
+
+    /// A new sequence. The only call that asks the system for random bits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { next: Uuid::new_v4().as_u128() >> Self::COUNTER_BITS << Self::COUNTER_BITS }
+    }
+
+    /// The next id.
+    #[must_use]
+    pub const fn fresh(&mut self) -> EventId {
+        let id = EventId(self.next);
+        self.next = self.next.wrapping_add(1);
+        id
+    }
+}
+
+impl Default for EventIds {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_their_prefix_and_differ() {
+        for (id, prefix) in [
+            (SessionId::fresh().to_string(), "sess_"),
+            (ConversationId::fresh().to_string(), "conv_"),
+            (ResponseId::fresh().to_string(), "resp_"),
+            (ItemId::fresh().to_string(), "item_"),
+        ] {
+            let tail = id.strip_prefix(prefix).expect("prefix");
+            assert!(tail.len() == 32 && tail.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
+        }
+        assert_ne!(ItemId::fresh(), ItemId::fresh());
+    }
+
+    #[test]
+    fn event_ids_count_up_from_a_random_start() {
+        let (mut one, mut other) = (EventIds::new(), EventIds::new());
+        let first = one.fresh();
+        assert_eq!(EventId(first.0 + 1), one.fresh());
+        assert_eq!(first.0 & 0xffff_ffff_ffff, 0);
+        assert_ne!(first, other.fresh());
+        assert_eq!(first.to_string().len(), "event_".len() + 32);
+    }
+}

@@ -1,0 +1,341 @@
+//! The user's side of a turn: speech, commits, transcripts.
+//!
+//! The detector is the authority on the audio buffer. A commit or clear of the client goes to it through the
+//! audio ring and takes effect when its answer comes back.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::message::{CommitId, FailureCode, Moment, SttEvent, UtteranceId, VadEvent};
+use crate::protocol::{
+    Content, Fault, Item, ItemId, ItemStatus, ProtocolError, ServerEvent, Speaker, StatusDetails,
+    TranscriptionUsage,
+};
+
+use super::response::{Wait, failure};
+use super::timer::Timer;
+use super::transcript::words_of;
+use super::{Command, MICROPHONE_GAP, Session};
+
+/// Transcripts that may arrive before the commit that they belong to; they come through another ring. One per
+/// worker of STT would do.
+const EARLY_TRANSCRIPTS_MAX: usize = 8;
+
+/// Longest transcript that is kept, an hour of speech: without turn detection a client may never commit.
+const TRANSCRIPT_BYTES_MAX: usize = 64 * 1_024;
+
+/// What has been heard and is not yet settled.
+#[derive(Debug, Default)]
+pub(super) struct Hearing {
+    /// Speech that has begun and is not committed.
+    open: Option<OpenSpeech>,
+    /// Commits and clears that the detector has not answered, oldest first.
+    asked: VecDeque<(CommitId, Asked)>,
+    next_commit: u32,
+    /// Utterances whose transcript is not complete, in the order of their commits.
+    transcripts: Vec<Transcript>,
+    /// The last utterance that was committed.
+    last_committed: Option<UtteranceId>,
+    /// When the last audio of the client came.
+    pub(super) heard_at: Moment,
+}
+
+#[derive(Debug)]
+struct OpenSpeech {
+    utterance: UtteranceId,
+    item: ItemId,
+    start_ms: u32,
+    stopped: bool,
+}
+
+/// What was asked of the detector.
+#[derive(Debug)]
+enum Asked {
+    Commit {
+        /// The client's name for its event.
+        event_id: Option<String>,
+    },
+    Clear,
+    /// The session's own commit: the microphone went silent in the middle of speech.
+    Gap,
+}
+
+#[derive(Debug)]
+struct Transcript {
+    utterance: UtteranceId,
+    /// `None`: the commit has not been seen yet.
+    committed: Option<CommittedItem>,
+    text: String,
+    /// `None`: more text is to come.
+    outcome: Option<Result<(), FailureCode>>,
+}
+
+#[derive(Clone, Debug)]
+struct CommittedItem {
+    item: ItemId,
+    audio_ms: u32,
+    /// Whether the turn is answered by itself.
+    answer: bool,
+}
+
+impl Hearing {
+    /// Whether the user is speaking.
+    pub(super) const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Everything that was committed, or that the client has asked to commit, and that has no transcript yet.
+    pub(super) fn unsettled(&self) -> Vec<Wait> {
+        let commits = self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Commit { .. }));
+        let commits = commits.map(|(commit, _)| Wait::Commit(*commit));
+        commits.chain(self.owing().map(|entry| Wait::Transcript(entry.utterance))).collect()
+    }
+
+    /// Committed utterances without their whole transcript. What comes early may never be committed.
+    fn owing(&self) -> impl Iterator<Item = &Transcript> {
+        self.transcripts.iter().filter(|entry| entry.committed.is_some())
+    }
+
+    fn ask(&mut self, asked: Asked) -> CommitId {
+        let commit = CommitId(self.next_commit);
+        self.next_commit = self.next_commit.wrapping_add(1);
+        self.asked.push_back((commit, asked));
+        commit
+    }
+
+    fn answered(&mut self, commit: CommitId) -> Option<Asked> {
+        let at = self.asked.iter().position(|(asked, _)| *asked == commit)?;
+        self.asked.remove(at).map(|(_, asked)| asked)
+    }
+
+    /// The entry of an utterance that is not settled; a new one if its commit may still be on its way.
+    fn transcript(&mut self, utterance: UtteranceId) -> Option<&mut Transcript> {
+        if let Some(at) = self.transcripts.iter().position(|entry| entry.utterance == utterance) {
+            return self.transcripts.get_mut(at);
+        }
+        let settled = self.last_committed.is_some_and(|last| utterance <= last);
+        let early = self.transcripts.iter().filter(|entry| entry.committed.is_none()).count();
+        if settled || early >= EARLY_TRANSCRIPTS_MAX {
+            return None;
+        }
+        self.transcripts.push(Transcript { utterance, committed: None, text: String::new(), outcome: None });
+        self.transcripts.last_mut()
+    }
+}
+
+impl Session {
+    /// `input_audio_buffer.commit`.
+    pub(super) fn commit(&mut self, event_id: Option<String>) {
+        let commit = self.hearing.ask(Asked::Commit { event_id });
+        self.command(Command::Commit(commit));
+    }
+
+    /// `input_audio_buffer.clear`.
+    pub(super) fn clear(&mut self) {
+        let commit = self.hearing.ask(Asked::Clear);
+        self.command(Command::Clear(commit));
+    }
+
+    pub(super) fn vad_event(&mut self, event: VadEvent, now: Moment) {
+        match event {
+            VadEvent::SpeechStarted { utterance, start_ms, .. } => {
+                self.speech_started(utterance, start_ms, now)
+            }
+            VadEvent::SpeechStopped { utterance, end_ms, .. } => self.speech_stopped(utterance, end_ms),
+            VadEvent::Committed { utterance, commit, audio_ms, .. } => {
+                self.committed(utterance, commit, audio_ms);
+            }
+            VadEvent::CommitRefused { commit, audio_ms, .. } => self.commit_refused(commit, audio_ms, now),
+            VadEvent::Cleared { commit, utterance, .. } => self.cleared(commit, utterance),
+        }
+    }
+
+    fn speech_started(&mut self, utterance: UtteranceId, start_ms: u32, now: Moment) {
+        let item = ItemId::fresh();
+        self.hearing.open = Some(OpenSpeech { utterance, item: item.clone(), start_ms, stopped: false });
+        self.hearing.heard_at = now;
+        if let Some(gap) = self.microphone_gap_after() {
+            self.timers.set(Timer::MicrophoneGap, now + gap);
+        }
+        let interrupts = self.settings.turn_detection.is_some_and(|detection| detection.interrupt_response)
+            && self.response.as_ref().is_some_and(|response| !response.out_of_band());
+        if interrupts {
+            self.command(Command::BumpGeneration);
+        }
+        self.send(ServerEvent::SpeechStarted { item, audio_start_ms: start_ms });
+        if interrupts {
+            self.stop_response(StatusDetails::TurnDetected);
+        }
+    }
+
+    fn speech_stopped(&mut self, utterance: UtteranceId, end_ms: u32) {
+        let Some(open) =
+            self.hearing.open.as_mut().filter(|open| open.utterance == utterance && !open.stopped)
+        else {
+            return;
+        };
+        open.stopped = true;
+        let item = open.item.clone();
+        self.timers.stop(Timer::MicrophoneGap);
+        self.send(ServerEvent::SpeechStopped { item, audio_end_ms: end_ms });
+    }
+
+    fn committed(&mut self, utterance: UtteranceId, commit: Option<CommitId>, audio_ms: u32) {
+        let asked = commit.and_then(|commit| self.hearing.answered(commit));
+        let by_detector = commit.is_none() || matches!(asked, Some(Asked::Gap));
+        let open = self.hearing.open.take_if(|open| open.utterance == utterance);
+        if let Some(open) = &open {
+            if by_detector && !open.stopped {
+                let audio_end_ms = open.start_ms.saturating_add(audio_ms);
+                self.send(ServerEvent::SpeechStopped { item: open.item.clone(), audio_end_ms });
+            }
+            self.timers.stop(Timer::MicrophoneGap);
+        }
+        let item = open.map_or_else(ItemId::fresh, |open| open.item);
+        // Utterances are counted up: an older one that was not committed has been cleared.
+        self.hearing.transcripts.retain(|entry| entry.committed.is_some() || entry.utterance >= utterance);
+        self.hearing.last_committed = self.hearing.last_committed.max(Some(utterance));
+        self.send(ServerEvent::Committed { item: item.clone(), previous: self.conversation.last() });
+        let message = Item {
+            id: item.clone(),
+            status: ItemStatus::InProgress,
+            speaker: Speaker::User,
+            content: Content::UserAudio(None),
+        };
+        let previous = self.conversation.push(message.clone());
+        self.send(ServerEvent::ItemAdded { item: Box::new(message), previous });
+
+        let answer =
+            by_detector && self.settings.turn_detection.is_some_and(|detection| detection.create_response);
+        let committed = CommittedItem { item, audio_ms, answer };
+        let early = |entry: &&mut Transcript| entry.utterance == utterance && entry.committed.is_none();
+        match self.hearing.transcripts.iter_mut().find(early) {
+            Some(early) => early.committed = Some(committed),
+            None => self.hearing.transcripts.push(Transcript {
+                utterance,
+                committed: Some(committed),
+                text: String::new(),
+                outcome: None,
+            }),
+        }
+        if let Some(commit) = commit {
+            self.replace_wait(Wait::Commit(commit), Some(Wait::Transcript(utterance)));
+        }
+        self.settle(utterance);
+    }
+
+    fn commit_refused(&mut self, commit: CommitId, audio_ms: u32, now: Moment) {
+        match self.hearing.answered(commit) {
+            Some(Asked::Commit { event_id }) => {
+                let error = ProtocolError::from(Fault::CommitEmpty { audio_ms });
+                self.send(ServerEvent::Error(error.with_event_id(event_id.as_deref())));
+            }
+            // The speech is still open: look again later.
+            Some(Asked::Gap) => self.watch_microphone(now),
+            Some(Asked::Clear) | None => {}
+        }
+        self.replace_wait(Wait::Commit(commit), None);
+    }
+
+    fn cleared(&mut self, commit: CommitId, utterance: Option<UtteranceId>) {
+        let asked = self.hearing.answered(commit);
+        if self.hearing.open.take_if(|open| Some(open.utterance) == utterance).is_some() {
+            self.timers.stop(Timer::MicrophoneGap);
+        }
+        if asked.is_some() {
+            self.send(ServerEvent::Cleared);
+        }
+        self.answer_if_owed();
+    }
+
+    pub(super) fn stt_event(&mut self, event: SttEvent) {
+        let (utterance, text, outcome) = match &event {
+            SttEvent::Transcript { utterance, chunk, last, .. } => {
+                (*utterance, chunk.as_str(), last.then_some(Ok(())))
+            }
+            SttEvent::Failed { utterance, code, .. } => (*utterance, "", Some(Err(*code))),
+            SttEvent::SessionEnd { .. } => return,
+        };
+        let Some(entry) = self.hearing.transcript(utterance).filter(|entry| entry.outcome.is_none()) else {
+            return;
+        };
+        if entry.text.len() + text.len() <= TRANSCRIPT_BYTES_MAX {
+            entry.text.push_str(text);
+        }
+        entry.outcome = outcome;
+        self.settle(utterance);
+    }
+
+    /// Ends the item of an utterance once both its commit and its whole transcript are there.
+    fn settle(&mut self, utterance: UtteranceId) {
+        let ready = |entry: &mut Transcript| {
+            entry.utterance == utterance && entry.committed.is_some() && entry.outcome.is_some()
+        };
+        let Some(Transcript { committed: Some(committed), text, outcome: Some(outcome), .. }) =
+            self.hearing.transcripts.extract_if(.., ready).next()
+        else {
+            return;
+        };
+        let CommittedItem { item, audio_ms, answer } = committed;
+        let words = words_of(&text).to_owned();
+        let (status, content) = match outcome {
+            Ok(()) => (ItemStatus::Completed, Content::UserAudio(Some(words.clone()))),
+            Err(_) => (ItemStatus::Incomplete, Content::UserAudio(None)),
+        };
+        if let Some((done, previous)) = self.conversation.finish(&item, status, content) {
+            self.send(ServerEvent::ItemDone { item: Box::new(done), previous });
+        }
+        self.owed |= answer && outcome.is_ok() && !words.is_empty();
+        if self.settings.transcription.is_some() {
+            self.send(match outcome {
+                Ok(()) => {
+                    let usage = TranscriptionUsage { audio_ms };
+                    ServerEvent::TranscriptionCompleted { item, transcript: words, usage }
+                }
+                Err(code) => ServerEvent::TranscriptionFailed { item, error: failure(code, "") },
+            });
+        }
+        self.replace_wait(Wait::Transcript(utterance), None);
+        self.answer_if_owed();
+    }
+
+    /// Creates the answer that the user waits for, unless something stands against it.
+    pub(super) fn answer_if_owed(&mut self) {
+        let detection = self.settings.turn_detection;
+        let interrupted =
+            self.hearing.is_open() && detection.is_some_and(|detection| detection.interrupt_response);
+        if !self.owed || interrupted || self.response.is_some() || self.hearing.owing().next().is_some() {
+            return;
+        }
+        if self.phase == super::Phase::Open {
+            self.start_response(crate::protocol::ResponseRequest::default());
+        }
+    }
+
+    /// The client has sent nothing for a while in the middle of speech.
+    pub(super) fn microphone_gap(&mut self, now: Moment) {
+        let Some(gap) = self.microphone_gap_after() else {
+            return;
+        };
+        if self.hearing.open.as_ref().is_none_or(|open| open.stopped) {
+            return;
+        }
+        if now.since(self.hearing.heard_at) < gap {
+            self.timers.set(Timer::MicrophoneGap, self.hearing.heard_at + gap);
+            return;
+        }
+        let commit = self.hearing.ask(Asked::Gap);
+        self.command(Command::Commit(commit));
+    }
+
+    fn watch_microphone(&mut self, now: Moment) {
+        if let Some(gap) = self.microphone_gap_after() {
+            self.timers.set(Timer::MicrophoneGap, now + gap);
+        }
+    }
+
+    fn microphone_gap_after(&self) -> Option<Duration> {
+        let detection = self.settings.turn_detection?;
+        Some(Duration::from_millis(detection.silence_ms.into()) + MICROPHONE_GAP)
+    }
+}

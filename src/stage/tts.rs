@@ -1,0 +1,262 @@
+//! Speech synthesis: speaks clauses, and passes the answer's text and end on, all in one order.
+//!
+//! *Thread:* `tts-<n>`. *Never:* blocks, locks, allocates (what the model call does inside ONNX Runtime aside).
+//! *In:* `clauses`. *Out:* `audio_out`. *Budget:* `tts_ttfb_ms_p99` of the hw-profile.
+
+use std::time::Duration;
+
+use super::{Deadlines, Stage};
+use crate::audio::pcm::to_i16;
+use crate::limits::CLAUSE_BYTES_MAX;
+use crate::message::{
+    AudioFrame, ClauseItem, FRAME_SAMPLES, FailureCode, Moment, ResponseKey, SpeechOut, Stamp, TextChunk,
+    UnitId,
+};
+use crate::model::{ModelError, Speech, SpeechSource, TtsModel};
+use crate::unit::{TtsPort, Unit, UnitCounters, UnitSlab};
+
+/// Model samples that go into the resampler at once.
+const RESAMPLE_SAMPLES: usize = FRAME_SAMPLES;
+
+/// The TTS stage.
+pub struct TtsStage {
+    model: Box<dyn TtsModel>,
+}
+
+impl std::fmt::Debug for TtsStage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TtsStage").finish_non_exhaustive()
+    }
+}
+
+/// Why the stage is done with a unit for now.
+enum Pause {
+    /// Nothing to do, or no room: somebody will ring.
+    Rung,
+    /// A paced frame is due later.
+    Until(Moment),
+    /// One clause has been synthesised; others may have waited.
+    Yield,
+}
+
+impl TtsStage {
+    /// A worker with its own instance of the voice.
+    #[must_use]
+    pub fn new(model: Box<dyn TtsModel>) -> Self {
+        Self { model }
+    }
+
+    fn step(&mut self, unit: &Unit, port: &mut TtsPort, now: Moment) -> Pause {
+        loop {
+            if let Some((stamp, response)) = port.state.speaking {
+                if unit.is_stale(stamp) {
+                    UnitCounters::count(&unit.counters.stale_items);
+                    port.state.reset();
+                } else if let Some(pause) = emit(port, stamp, response, now) {
+                    return pause;
+                }
+                continue;
+            }
+            // An end may push the resampler's tail before itself.
+            if !port.audio_out.has_room_or_ring(3) {
+                return Pause::Rung;
+            }
+            match port.clauses.pop() {
+                None => return Pause::Rung,
+                Some(ClauseItem::SessionEnd { epoch }) => {
+                    port.state.reset();
+                    let end = port.audio_out.push_marker(SpeechOut::SessionEnd { epoch });
+                    debug_assert!(end.is_ok(), "a slot is kept for the marker");
+                }
+                Some(item) if unit.is_stale(stamp_of(&item)) => {
+                    UnitCounters::count(&unit.counters.stale_items);
+                    port.state.reset();
+                }
+                Some(ClauseItem::Clause { stamp, response, chunk, last }) => {
+                    let state = &mut port.state;
+                    state.collecting = Some((stamp, response));
+                    if state.clause.len() + chunk.as_str().len() <= CLAUSE_BYTES_MAX {
+                        state.clause.push_str(chunk.as_str());
+                    }
+                    if last {
+                        self.synthesise(unit, port, stamp, response);
+                        return Pause::Yield;
+                    }
+                }
+                Some(item) => pass_on(port, item),
+            }
+        }
+    }
+
+    fn synthesise(&mut self, unit: &Unit, port: &mut TtsPort, stamp: Stamp, response: ResponseKey) {
+        let settings = *port.settings.read();
+        let state = &mut port.state;
+        state.taken = 0;
+        state.speech.source = SpeechSource::Pcm;
+        let stale = || unit.is_stale(stamp);
+        let result =
+            self.model.synthesise(&state.clause, settings.speed, settings.rate, &stale, &mut state.speech);
+        state.clause.clear();
+        state.collecting = None;
+        match result {
+            Ok(()) => {
+                if (state.resampler.from(), state.resampler.to()) != (state.speech.rate, settings.rate) {
+                    let set = state.resampler.set_rates(state.speech.rate, settings.rate);
+                    debug_assert!(set.is_ok(), "voices and sessions have rates that SampleRate names");
+                }
+                state.speaking = Some((stamp, response));
+            }
+            Err(ModelError::Stale) => state.reset(),
+            Err(_) => fail(port, stamp, response, FailureCode::TtsFailed),
+        }
+    }
+}
+
+impl Stage for TtsStage {
+    fn units_max(&self) -> usize {
+        1
+    }
+
+    fn work(&mut self, slab: &'static UnitSlab, units: &[UnitId], now: Moment, deadlines: &mut Deadlines) {
+        for unit in units {
+            match self.step(slab.unit(*unit), &mut slab.unit(*unit).tts.borrow(), now) {
+                Pause::Rung => {}
+                Pause::Until(due) => deadlines.set(*unit, due),
+                Pause::Yield => slab.bells.tts.ring(*unit),
+            }
+        }
+    }
+
+    fn recover(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
+        for unit in units {
+            let mut port = slab.unit(*unit).tts.borrow();
+            if let Some((stamp, response)) = port.state.speaking.or(port.state.collecting)
+                && port.audio_out.room() > 0
+            {
+                fail(&mut port, stamp, response, FailureCode::StagePanicked);
+            }
+            port.state.reset();
+            slab.bells.tts.ring(*unit);
+        }
+    }
+}
+
+fn stamp_of(item: &ClauseItem) -> Stamp {
+    match item {
+        ClauseItem::Text { stamp, .. }
+        | ClauseItem::Clause { stamp, .. }
+        | ClauseItem::End { stamp, .. }
+        | ClauseItem::Failed { stamp, .. } => *stamp,
+        ClauseItem::SessionEnd { .. } => unreachable!("handled before"),
+    }
+}
+
+/// Text and ends go through in order; an end takes the resampler's tail with it.
+fn pass_on(port: &mut TtsPort, item: ClauseItem) {
+    let out = match item {
+        ClauseItem::Text { stamp, response, chunk } => SpeechOut::Text { stamp, response, chunk },
+        ClauseItem::End { stamp, response, finish, usage } => {
+            let state = &mut port.state;
+            let ready = &mut state.ready;
+            state.resampler.finish(&mut |samples| append(ready, samples));
+            while !port.state.ready.is_empty() {
+                push_frame(port, stamp, response, None);
+            }
+            SpeechOut::End { stamp, response, finish, usage }
+        }
+        ClauseItem::Failed { stamp, response, code, detail } => {
+            port.state.reset();
+            SpeechOut::Failed { stamp, response, code, detail }
+        }
+        ClauseItem::Clause { .. } | ClauseItem::SessionEnd { .. } => unreachable!("handled before"),
+    };
+    port.audio_out.push(out).expect("room was checked before the item was taken");
+}
+
+fn fail(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, code: FailureCode) {
+    port.state.reset();
+    let failed = SpeechOut::Failed { stamp, response, code, detail: TextChunk::split("").0 };
+    port.audio_out.push(failed).expect("room was checked before the item was taken");
+}
+
+/// Sends the clause that is going out as far as there is room. `None`: all of it is out.
+fn emit(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, now: Moment) -> Option<Pause> {
+    loop {
+        let done = fill_ready(port);
+        if port.state.ready.is_empty() {
+            port.state.speaking = None;
+            return None;
+        }
+        if !port.audio_out.has_room_or_ring(1) {
+            return Some(Pause::Rung);
+        }
+        let time_stamp = match port.state.speech.source {
+            SpeechSource::Constant { pace, stamp, .. } => {
+                if pace > 0.0 && port.state.due > now {
+                    return Some(Pause::Until(port.state.due));
+                }
+                if pace > 0.0 {
+                    let frame_s = FRAME_SAMPLES as f32 / port.settings.read().rate.hz() as f32;
+                    let step = Duration::from_secs_f32(frame_s / pace);
+                    // A voice that begins, or was held up for long, starts its beat anew.
+                    let late = now.since(port.state.due) > 4 * step;
+                    port.state.due = if late { now } else { port.state.due } + step;
+                }
+                stamp.then_some(now)
+            }
+            SpeechSource::Pcm => None,
+        };
+        debug_assert!(done || port.state.ready.len() >= FRAME_SAMPLES, "a short frame only at the end");
+        push_frame(port, stamp, response, time_stamp);
+    }
+}
+
+/// Moves samples of the clause through the resampler until a frame is full. True when the clause is used up.
+fn fill_ready(port: &mut TtsPort) -> bool {
+    let state = &mut port.state;
+    let Speech { pcm, source, .. } = &mut state.speech;
+    while state.ready.len() < FRAME_SAMPLES {
+        match source {
+            SpeechSource::Constant { value, remaining, .. } => {
+                if *remaining == 0 {
+                    return true;
+                }
+                let missing = (FRAME_SAMPLES - state.ready.len()) as u64;
+                let take = missing.min(*remaining);
+                *remaining -= take;
+                let end = state.ready.len() + usize::try_from(take).expect("at most a frame");
+                state.ready.resize(end, *value);
+            }
+            SpeechSource::Pcm => {
+                if state.taken == pcm.len() {
+                    return true;
+                }
+                let end = (state.taken + RESAMPLE_SAMPLES).min(pcm.len());
+                let ready = &mut state.ready;
+                state.resampler.push(&pcm[state.taken..end], &mut |samples| append(ready, samples));
+                state.taken = end;
+            }
+        }
+    }
+    false
+}
+
+/// Sends up to one frame of what is ready. There is room for it.
+fn push_frame(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, time_stamp: Option<Moment>) {
+    let mut frame = AudioFrame::empty(port.settings.read().rate);
+    let len = port.state.ready.len().min(FRAME_SAMPLES);
+    frame.samples[..len].copy_from_slice(&port.state.ready[..len]);
+    frame.len = u16::try_from(len).expect("at most a frame");
+    port.state.ready.drain(..len);
+    if let Some(moment) = time_stamp
+        && len >= 4
+    {
+        bytemuck::cast_slice_mut::<i16, u8>(&mut frame.samples)[..8]
+            .copy_from_slice(&moment.nanos().to_le_bytes());
+    }
+    port.audio_out.push(SpeechOut::Audio { stamp, response, frame }).expect("room was checked");
+}
+
+fn append(ready: &mut Vec<i16>, samples: &[f32]) {
+    ready.extend(samples.iter().map(|sample| to_i16(*sample)));
+}

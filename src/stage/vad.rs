@@ -1,0 +1,355 @@
+//! Voice activity: where does the user's speech begin and end?
+//!
+//! *Thread:* `vad-<n>`. *Never:* blocks, locks, allocates. *In:* `audio_in`. *Out:* `speech`, `text_events`.
+//! *Budget:* `vad_us_p99` of the hw-profile. Windows of different units go through the network together.
+
+use atomic_refcell::AtomicRefMut;
+
+use super::{Deadlines, Stage};
+use crate::audio::{SampleRate, Transition, pcm};
+use crate::limits::{
+    COMMIT_MS_MIN, HISTORY_WINDOWS, PREFIX_MS_MAX, SPEECH_BURST, UTTERANCE_SAMPLES_MAX, VAD_EVENT_BURST,
+};
+use crate::message::{
+    AudioIn, CommitId, Moment, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, Stamp, Stamped, UnitId,
+    UtteranceId, VadEvent, VadMode,
+};
+use crate::model::{DETECTOR_WINDOW, VadModel};
+use crate::unit::{OpenUtterance, Unit, UnitCounters, UnitSlab, VadPort};
+
+const _: () = assert!(DETECTOR_WINDOW == SPEECH_FRAME_SAMPLES, "a window is a speech frame");
+
+/// Samples of one window, 16 kHz.
+const WINDOW: u64 = SPEECH_FRAME_SAMPLES as u64;
+
+/// Milliseconds of one window.
+const WINDOW_MS: u32 = 32;
+
+/// Windows of one unit per call, so that a client that floods does not keep the others waiting.
+const ROUNDS_MAX: usize = 4;
+
+/// The VAD stage.
+pub struct VadStage {
+    model: Box<dyn VadModel>,
+    /// Ports of the units at hand; empty between calls.
+    ports: Vec<(UnitId, AtomicRefMut<'static, VadPort>)>,
+    /// For each row of the network, the index in `ports`.
+    rows: Vec<usize>,
+}
+
+impl std::fmt::Debug for VadStage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VadStage").finish_non_exhaustive()
+    }
+}
+
+impl VadStage {
+    /// A worker with its own instance of the network.
+    #[must_use]
+    pub fn new(model: Box<dyn VadModel>) -> Self {
+        let rows = model.rows_max();
+        Self { model, ports: Vec::with_capacity(rows), rows: Vec::with_capacity(rows) }
+    }
+
+    /// One window of every unit that has one. False when none had.
+    fn round(&mut self, slab: &'static UnitSlab) -> bool {
+        let mut any = false;
+        self.rows.clear();
+        for (index, (unit, port)) in self.ports.iter_mut().enumerate() {
+            match next_window(slab.unit(*unit), port) {
+                Next::Nothing => {}
+                Next::Unheard => {
+                    any = true;
+                    take_window(port, None);
+                }
+                Next::Window => {
+                    any = true;
+                    let window = window_of(port);
+                    self.model.load(self.rows.len(), &port.state.stream, &window);
+                    self.rows.push(index);
+                }
+            }
+        }
+        if self.rows.is_empty() {
+            return any;
+        }
+        // A failed run counts as silence: the stream goes on, nobody hears a ghost.
+        let heard = self.model.run(self.rows.len()).is_ok();
+        for (row, index) in self.rows.iter().enumerate() {
+            let port = &mut self.ports[*index].1;
+            let probability = if heard { self.model.store(row, &mut port.state.stream) } else { 0.0 };
+            take_window(port, Some(probability));
+        }
+        true
+    }
+}
+
+impl Stage for VadStage {
+    fn units_max(&self) -> usize {
+        self.model.rows_max()
+    }
+
+    fn work(&mut self, slab: &'static UnitSlab, units: &[UnitId], _now: Moment, _deadlines: &mut Deadlines) {
+        self.ports.extend(units.iter().map(|unit| (*unit, slab.unit(*unit).vad.borrow())));
+        let busy = (0..ROUNDS_MAX).all(|_| self.round(slab));
+        self.ports.clear();
+        if busy {
+            units.iter().for_each(|unit| slab.bells.vad.ring(*unit));
+        }
+    }
+
+    fn recover(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
+        self.ports.clear();
+        for unit in units {
+            // The caller loses at most the utterance that was open.
+            let mut port = slab.unit(*unit).vad.borrow();
+            let stamp = port.state.stamp;
+            if let Some(open) = port.state.open.take()
+                && port.speech.room() > 0
+            {
+                push_speech(&mut port, SpeechItem::Abort { stamp, utterance: open.utterance });
+            }
+            port.state.stream.reset();
+            port.state.endpointer.reset();
+            port.state.pending.clear();
+            port.state.windows = 0;
+            slab.bells.vad.ring(*unit);
+        }
+    }
+}
+
+enum Next {
+    /// No window is complete, or a ring is full.
+    Nothing,
+    /// A window for the network.
+    Window,
+    /// A window, but the client commits by itself: no network needed.
+    Unheard,
+}
+
+/// Takes items off `audio_in` until a window is complete.
+fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
+    loop {
+        if !port.speech.has_room_or_ring(HISTORY_WINDOWS + SPEECH_BURST)
+            || !port.events.has_room_or_ring(VAD_EVENT_BURST)
+        {
+            return Next::Nothing;
+        }
+        if port.state.pending.len() >= SPEECH_FRAME_SAMPLES {
+            return match follow_settings(port) {
+                VadMode::Off => Next::Unheard,
+                VadMode::Server { .. } => Next::Window,
+            };
+        }
+        let Some(item) = port.audio_in.pop() else { return Next::Nothing };
+        if let AudioIn::SessionEnd { epoch } = item {
+            port.state.reset();
+            let end = port.speech.push_marker(SpeechItem::SessionEnd { epoch });
+            debug_assert!(end.is_ok(), "a slot is kept for the marker");
+            continue;
+        }
+        if unit.is_over(item.epoch()) {
+            UnitCounters::count(&unit.counters.stale_items);
+            continue;
+        }
+        match item {
+            AudioIn::Audio { stamp, frame } => {
+                let state = &mut port.state;
+                state.stamp = stamp;
+                if state.resampler.from() != frame.rate {
+                    let set = state.resampler.set_rates(frame.rate, SampleRate::HZ_16K);
+                    debug_assert!(set.is_ok(), "the edge accepts only rates that SampleRate names");
+                }
+                let pending = &mut state.pending;
+                state.resampler.push(frame.used(), &mut |samples| append(pending, samples));
+            }
+            AudioIn::Commit { stamp, commit } => {
+                follow_settings(port);
+                commit_by_client(port, stamp, commit);
+            }
+            AudioIn::Clear { stamp, commit } => clear(port, stamp, commit),
+            AudioIn::SessionEnd { .. } => unreachable!("handled above"),
+        }
+    }
+}
+
+/// Reads the settings and closes what a change of mode leaves open.
+fn follow_settings(port: &mut VadPort) -> VadMode {
+    let mode = port.settings.read().mode;
+    if let Some(open) = port.state.open {
+        match mode {
+            VadMode::Off => port.state.endpointer.reset(),
+            VadMode::Server { .. } if !open.announced => {
+                // Collected for a commit that will not come: detection begins here.
+                let stamp = port.state.stamp;
+                push_speech(port, SpeechItem::Abort { stamp, utterance: open.utterance });
+                port.state.open = None;
+                port.state.windows = 0;
+            }
+            VadMode::Server { .. } => {}
+        }
+    }
+    mode
+}
+
+fn window_of(port: &VadPort) -> [i16; SPEECH_FRAME_SAMPLES] {
+    port.state.pending[..SPEECH_FRAME_SAMPLES].try_into().expect("a window is pending")
+}
+
+/// Moves the pending window into the history and does what its probability says. `None`: the client commits.
+fn take_window(port: &mut VadPort, probability: Option<f32>) {
+    let window = window_of(port);
+    let state = &mut port.state;
+    state.pending.drain(..SPEECH_FRAME_SAMPLES);
+    state.history[slot_of(state.windows)] = window;
+    state.windows += 1;
+    state.position += WINDOW;
+    let stamp = state.stamp;
+
+    let VadMode::Server { threshold, prefix_ms, silence_ms } = port.settings.read().mode else {
+        if port.state.open.is_none() {
+            let start = port.state.position - WINDOW;
+            open(port, start, false);
+        } else {
+            push_frame(port, stamp, &window);
+        }
+        return;
+    };
+    if port.state.open.is_some() {
+        push_frame(port, stamp, &window);
+    }
+    let Some(probability) = probability else { return };
+    let silence_windows = silence_ms.div_ceil(WINDOW_MS);
+    match port.state.endpointer.window(probability, threshold, silence_windows) {
+        Some(Transition::Started { windows_ago }) => {
+            let onset = port.state.position - u64::from(windows_ago) * WINDOW;
+            let prefix = SampleRate::HZ_16K.samples_in(prefix_ms.min(PREFIX_MS_MAX));
+            let start = onset.saturating_sub(prefix).max(oldest(port));
+            open(port, start, true);
+        }
+        Some(Transition::Stopped) => close(port, None),
+        None => {
+            let too_long =
+                |open: OpenUtterance| port.state.position - open.start >= UTTERANCE_SAMPLES_MAX as u64;
+            if port.state.open.is_some_and(too_long) {
+                // Speech without a pause: committed here, goes on as the next utterance without losing a sample.
+                close(port, None);
+                let start = port.state.position;
+                open(port, start, true);
+            }
+        }
+    }
+}
+
+fn slot_of(window: u64) -> usize {
+    usize::try_from(window % HISTORY_WINDOWS as u64).expect("less than HISTORY_WINDOWS")
+}
+
+/// First sample that the history still holds.
+fn oldest(port: &VadPort) -> u64 {
+    port.state.position - port.state.windows.min(HISTORY_WINDOWS as u64) * WINDOW
+}
+
+/// Begins an utterance at sample `start` and sends what the history holds of it.
+fn open(port: &mut VadPort, start: u64, announced: bool) {
+    let utterance = UtteranceId(port.state.next_utterance);
+    port.state.next_utterance += 1;
+    port.state.open = Some(OpenUtterance { utterance, start, announced });
+    let stamp = port.state.stamp;
+    if announced {
+        let start_ms = SampleRate::HZ_16K.millis_of(start);
+        push_event(port, VadEvent::SpeechStarted { stamp, utterance, start_ms });
+    }
+    push_speech(port, SpeechItem::Start { stamp, utterance });
+    let back = port.state.position - start;
+    let windows = back.div_ceil(WINDOW);
+    for n in (port.state.windows - windows)..port.state.windows {
+        let window = port.state.history[slot_of(n)];
+        let end = port.state.position - (port.state.windows - n - 1) * WINDOW;
+        let skip = usize::try_from(start.saturating_sub(end - WINDOW)).expect("less than a window");
+        push_frame(port, stamp, &window[skip..]);
+    }
+}
+
+/// Ends the open utterance here, by VAD (`None`) or by the client's commit.
+fn close(port: &mut VadPort, commit: Option<CommitId>) {
+    let open = port.state.open.take().expect("an utterance is open");
+    let (stamp, utterance) = (port.state.stamp, open.utterance);
+    if commit.is_none() {
+        let end_ms = SampleRate::HZ_16K.millis_of(port.state.position);
+        push_event(port, VadEvent::SpeechStopped { stamp, utterance, end_ms });
+    }
+    let audio_ms = SampleRate::HZ_16K.millis_of(port.state.position - open.start);
+    push_event(port, VadEvent::Committed { stamp, utterance, commit, audio_ms });
+    push_speech(port, SpeechItem::End { stamp, utterance });
+    // No sample is in two utterances.
+    port.state.windows = 0;
+}
+
+fn commit_by_client(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
+    let begin = port.state.open.map_or_else(|| oldest_uncommitted(port), |open| open.start);
+    let audio_ms =
+        SampleRate::HZ_16K.millis_of(port.state.position + port.state.pending.len() as u64 - begin);
+    if audio_ms < COMMIT_MS_MIN {
+        push_event(port, VadEvent::CommitRefused { stamp, commit, audio_ms });
+        return;
+    }
+    port.state.stamp = stamp;
+    if port.state.open.is_none() {
+        let start = oldest(port);
+        open(port, start, false);
+    }
+    let state = &mut port.state;
+    let pending = &mut state.pending;
+    state.resampler.finish(&mut |samples| append(pending, samples));
+    let mut at = 0;
+    while at < port.state.pending.len() {
+        let mut frame = [0; SPEECH_FRAME_SAMPLES];
+        let len = (port.state.pending.len() - at).min(SPEECH_FRAME_SAMPLES);
+        frame[..len].copy_from_slice(&port.state.pending[at..at + len]);
+        push_frame(port, stamp, &frame[..len]);
+        at += len;
+    }
+    port.state.position += at as u64;
+    port.state.pending.clear();
+    port.state.endpointer.reset();
+    close(port, Some(commit));
+}
+
+/// First sample after the last utterance, whether the history still holds it or not.
+fn oldest_uncommitted(port: &VadPort) -> u64 {
+    port.state.position - port.state.windows * WINDOW
+}
+
+fn clear(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
+    let open = port.state.open.take();
+    if let Some(open) = open {
+        push_speech(port, SpeechItem::Abort { stamp, utterance: open.utterance });
+    }
+    port.state.position += port.state.pending.len() as u64;
+    port.state.pending.clear();
+    port.state.resampler.reset();
+    port.state.endpointer.reset();
+    port.state.windows = 0;
+    let utterance = open.filter(|open| open.announced).map(|open| open.utterance);
+    push_event(port, VadEvent::Cleared { stamp, commit, utterance });
+}
+
+fn push_frame(port: &mut VadPort, stamp: Stamp, samples: &[i16]) {
+    let mut frame = SpeechFrame { len: 0, samples: [0; SPEECH_FRAME_SAMPLES] };
+    frame.samples[..samples.len()].copy_from_slice(samples);
+    frame.len = u16::try_from(samples.len()).expect("at most a window");
+    push_speech(port, SpeechItem::Frame { stamp, frame });
+}
+
+fn push_speech(port: &mut VadPort, item: SpeechItem) {
+    port.speech.push(item).expect("room was checked before the window was taken");
+}
+
+fn push_event(port: &mut VadPort, event: VadEvent) {
+    port.events.push(event).expect("room was checked before the window was taken");
+}
+
+fn append(pending: &mut Vec<i16>, samples: &[f32]) {
+    pending.extend(samples.iter().map(|sample| pcm::to_i16(*sample)));
+}

@@ -1,0 +1,180 @@
+//! One run of `pip download`, and what its output means.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::error::StoreError;
+use super::manifest::Wheel;
+
+/// How often the size of the growing file is looked at.
+const LOOK_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// The Python that wheels are chosen for: every wheel of the manifest admits it. The machine's own may be any
+/// that has pip 20.
+const PYTHON_VERSION: &str = "3.11";
+
+/// Lets pip save `wheel` into the empty folder `into`. `reached` hears the bytes that are there so far.
+///
+/// # Errors
+/// [`StoreError::PythonMissing`], [`StoreError::PipMissing`], [`StoreError::NoNetwork`],
+/// [`StoreError::NoVersion`], [`StoreError::DiskFull`], [`StoreError::Pip`], [`StoreError::OtherWheel`],
+/// [`StoreError::Io`].
+pub(super) fn download(
+    python: &Path,
+    wheel: &Wheel,
+    into: &Path,
+    reached: &mut dyn FnMut(u64),
+) -> Result<PathBuf, StoreError> {
+    let (status, output) =
+        run(&mut command(python, wheel, into), into, reached).map_err(|failure| match failure {
+            Failure::Start(reason) => StoreError::PythonMissing { python: python.to_owned(), reason },
+            Failure::Watch(reason) => StoreError::reading(into, reason),
+        })?;
+    if !status.success() {
+        return Err(explain(&output, status, python, wheel, into));
+    }
+    let saved = into.join(wheel.file);
+    if saved.is_file() { Ok(saved) } else { Err(other_wheel(wheel, into)) }
+}
+
+fn command(python: &Path, wheel: &Wheel, into: &Path) -> Command {
+    let mut command = Command::new(python);
+    command.args(["-m", "pip", "download", "--no-input", "--disable-pip-version-check"]);
+    // A bar is drawn here; a copy in pip's own cache would only cost space.
+    command.args(["--progress-bar", "off", "--no-cache-dir"]);
+    command.args(["--no-deps", "--only-binary=:all:", "--python-version", PYTHON_VERSION]);
+    command.args([
+        "--implementation",
+        wheel.implementation,
+        "--abi",
+        wheel.abi,
+        "--platform",
+        wheel.platform,
+    ]);
+    command.arg("--dest").arg(into).arg(format!("{}=={}", wheel.package, wheel.version));
+    // `python -m` looks for modules in the current folder first; this one is ours and empty. pip writes the
+    // growing file to TMPDIR, where it can be watched, and where there is room for it if there is room for
+    // the cache.
+    command.current_dir(into).env("TMPDIR", into).stdin(Stdio::null());
+    command
+}
+
+enum Failure {
+    Start(io::Error),
+    Watch(io::Error),
+}
+
+/// Runs to the end; returns everything that was printed.
+fn run(
+    command: &mut Command,
+    watched: &Path,
+    reached: &mut dyn FnMut(u64),
+) -> Result<(ExitStatus, String), Failure> {
+    let (mut reader, writer) = io::pipe().map_err(Failure::Watch)?;
+    command.stderr(writer.try_clone().map_err(Failure::Watch)?).stdout(writer);
+    let mut child = Running(command.spawn().map_err(Failure::Start)?);
+    // The write ends that `command` still holds would keep the pipe open for ever.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+
+    let mut output = Vec::new();
+    let mut chunk = [0; 4_096];
+    loop {
+        match poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&LOOK_PERIOD)) {
+            Ok(0) => reached(bytes_under(watched)),
+            Ok(_) => match reader.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => output.extend_from_slice(&chunk[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Failure::Watch(error)),
+            },
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Failure::Watch(error.into())),
+        }
+    }
+    let status = child.0.wait().map_err(Failure::Watch)?;
+    Ok((status, String::from_utf8_lossy(&output).into_owned()))
+}
+
+/// A child that does not outlive the attempt.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both do nothing to a child that has been waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Sum of the sizes of the files under `folder`; what vanishes meanwhile counts nothing.
+fn bytes_under(folder: &Path) -> u64 {
+    let Ok(entries) = folder.read_dir() else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => bytes_under(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+fn other_wheel(wheel: &Wheel, into: &Path) -> StoreError {
+    let mut found: Vec<_> = into
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .filter(|name| Path::new(name).extension() == Some(OsStr::new("whl")))
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    found.sort();
+    let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
+    StoreError::OtherWheel { package: wheel.package, version: wheel.version, found, expected: wheel.file }
+}
+
+/// What a failed run means. pip has one exit status for everything, so its words must be read; the phrases
+/// below were seen from pip 20.0.2, 23.2 and 26.3.
+fn explain(output: &str, status: ExitStatus, python: &Path, wheel: &Wheel, into: &Path) -> StoreError {
+    let Wheel { package, version, .. } = *wheel;
+    let says = |phrase| output.contains(phrase);
+    if says("No module named pip") {
+        return StoreError::PipMissing { python: python.to_owned() };
+    }
+    if says("[Errno 28]") || says("No space left on device") {
+        return StoreError::DiskFull { path: into.to_owned() };
+    }
+    // An unreachable index and an unknown version end with the same two lines; only the retries tell them
+    // apart.
+    if says("connection broken by") || says("Max retries exceeded") || says("Read timed out") {
+        return StoreError::NoNetwork { package, version, detail: system_reason(output) };
+    }
+    if says("No matching distribution found") {
+        let offered = between(output, "(from versions: ", ")").unwrap_or("none").to_owned();
+        return StoreError::NoVersion { package, version, offered };
+    }
+    StoreError::Pip { package, version, status, detail: last_word(output) }
+}
+
+/// `[Errno 111] Connection refused`, dug out of a nest of Python exceptions.
+fn system_reason(output: &str) -> String {
+    let Some(start) = output.rfind("[Errno ") else { return last_word(output) };
+    output[start..].split(['\'', '"', ')', '\n']).next().unwrap_or_default().trim().to_owned()
+}
+
+fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(open)?;
+    Some(rest.split_once(close)?.0)
+}
+
+/// The last line that pip calls an error, else the last line.
+fn last_word(output: &str) -> String {
+    let lines = || output.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines().find(|line| line.starts_with("ERROR:")).or_else(|| lines().next());
+    line.unwrap_or("no output").trim_start_matches("ERROR:").trim().to_owned()
+}

@@ -1,0 +1,114 @@
+//! The set of free units: one bit each, with a summary above, so that a claim costs the same at 1 and at 10,000 units.
+
+use crate::sync::{AtomicU64, Ordering};
+
+const WORD: usize = 64;
+
+/// A concurrent bit set with `take any` and `put`. It is a hint beside the slot words: the claim itself is the CAS there.
+#[derive(Debug)]
+pub struct FreeUnits {
+    /// Bit `i`: unit `i` may be claimed.
+    leaves: Box<[AtomicU64]>,
+    /// Bit `w`: leaf word `w` may hold a bit. May be set for an empty leaf, is never clear for long beside a full one.
+    summary: Box<[AtomicU64]>,
+}
+
+fn words(bits: usize) -> Box<[AtomicU64]> {
+    (0..bits.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect()
+}
+
+impl FreeUnits {
+    /// The set `0..units`, all free.
+    #[must_use]
+    pub fn full(units: usize) -> Self {
+        let leaves = words(units);
+        let set = Self { summary: words(leaves.len()), leaves };
+        (0..units).for_each(|unit| set.put(unit));
+        set
+    }
+
+    /// Takes any one out. `None` when there was none at some moment of the call.
+    pub fn take(&self) -> Option<usize> {
+        for (at, summary) in self.summary.iter().enumerate() {
+            loop {
+                // ORDERING: SeqCst here, in `put` and in `take_from`: clearing a summary bit and looking at the leaf
+                // again must not pass a `put` that sets the leaf and then the summary.
+                let bits = summary.load(Ordering::SeqCst);
+                if bits == 0 {
+                    break;
+                }
+                let word = at * WORD + bits.trailing_zeros() as usize;
+                if let Some(unit) = self.take_from(word) {
+                    return Some(unit);
+                }
+                let bit = 1 << (word % WORD);
+                // ORDERING: see above.
+                summary.fetch_and(!bit, Ordering::SeqCst);
+                if self.leaves[word].load(Ordering::SeqCst) != 0 {
+                    summary.fetch_or(bit, Ordering::SeqCst);
+                }
+            }
+        }
+        None
+    }
+
+    fn take_from(&self, word: usize) -> Option<usize> {
+        let leaf = &self.leaves[word];
+        loop {
+            // ORDERING: see `take`.
+            let bits = leaf.load(Ordering::SeqCst);
+            if bits == 0 {
+                return None;
+            }
+            let bit = bits & bits.wrapping_neg();
+            if leaf.fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
+                return Some(word * WORD + bit.trailing_zeros() as usize);
+            }
+        }
+    }
+
+    /// Puts `unit` back.
+    pub fn put(&self, unit: usize) {
+        let (word, bit) = (unit / WORD, 1 << (unit % WORD));
+        // ORDERING: leaf before summary; see `take`.
+        self.leaves[word].fetch_or(bit, Ordering::SeqCst);
+        self.summary[word / WORD].fetch_or(1 << (word % WORD), Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, not(antiphon_loom)))]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_unit_is_taken_once_and_can_come_back() {
+        for units in [1, 63, 64, 65, 4_097] {
+            let free = FreeUnits::full(units);
+            let taken: BTreeSet<_> = std::iter::from_fn(|| free.take()).collect();
+            assert_eq!(taken, (0..units).collect());
+            free.put(units - 1);
+            assert_eq!((free.take(), free.take()), (Some(units - 1), None));
+        }
+    }
+
+    #[test]
+    fn threads_never_hold_the_same_unit() {
+        let free = FreeUnits::full(70);
+        let held: Vec<_> = (0..70).map(|_| std::sync::atomic::AtomicBool::new(false)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..5_000 {
+                        if let Some(unit) = free.take() {
+                            assert!(!held[unit].swap(true, std::sync::atomic::Ordering::SeqCst));
+                            held[unit].store(false, std::sync::atomic::Ordering::SeqCst);
+                            free.put(unit);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(std::iter::from_fn(|| free.take()).count(), 70);
+    }
+}

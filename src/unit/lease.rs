@@ -1,0 +1,94 @@
+//! Proof of a claim: move-only; its drop, on any path, begins the drain.
+
+use atomic_refcell::AtomicRefMut;
+
+use super::bell::EdgeSignal;
+use super::port::EdgePort;
+use super::slab::{Unit, UnitCounters, UnitSlab};
+use crate::message::{AudioIn, Epoch, Generation, Stamp, TextPrompt, TtsSettings, UnitId, VadSettings};
+
+/// A claimed unit and its edge port. It can not be cloned:
+/// ```compile_fail
+/// fn twice(lease: antiphon::unit::UnitLease) -> (antiphon::unit::UnitLease, antiphon::unit::UnitLease) {
+///     (lease.clone(), lease)
+/// }
+/// ```
+#[derive(Debug)]
+pub struct UnitLease {
+    slab: &'static UnitSlab,
+    unit: UnitId,
+    epoch: Epoch,
+    /// `None` only while dropping.
+    port: Option<AtomicRefMut<'static, EdgePort>>,
+}
+
+impl UnitLease {
+    /// Claims a free unit. `None` when all are taken; that touches no unit.
+    pub fn claim(slab: &'static UnitSlab) -> Option<Self> {
+        loop {
+            let unit = UnitId::new(u16::try_from(slab.free.take()?).expect("UNITS_MAX fits u16"));
+            // The bit is a hint, the slot decides. A lost race leaves the winner's business alone.
+            let Some(epoch) = slab.unit(unit).slot.claim() else { continue };
+            UnitCounters::count(&slab.unit(unit).counters.claims);
+            let mut port = slab.unit(unit).edge.borrow();
+            port.vad_settings.write(VadSettings::default());
+            port.tts_settings.write(TtsSettings::default());
+            return Some(Self { slab, unit, epoch, port: Some(port) });
+        }
+    }
+
+    /// Which unit.
+    #[must_use]
+    pub fn id(&self) -> UnitId {
+        self.unit
+    }
+
+    /// Which claim.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The unit's shared words.
+    #[must_use]
+    pub fn unit(&self) -> &'static Unit {
+        self.slab.unit(self.unit)
+    }
+
+    /// The edge port.
+    pub fn port(&mut self) -> &mut EdgePort {
+        self.port.as_mut().expect("taken only by drop")
+    }
+
+    /// Stamp for what is made now.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        Stamp { epoch: self.epoch, generation: self.unit().generation.current() }
+    }
+
+    /// Makes the running answer stale, everywhere at once.
+    pub fn cancel(&self) -> Generation {
+        let generation = self.unit().generation.bump();
+        // The language model task is asleep in its request; it shall close the socket now.
+        self.slab.bells.edge.ring(EdgeSignal::Llm, self.unit);
+        self.slab.bells.tts.ring(self.unit);
+        generation
+    }
+}
+
+impl Drop for UnitLease {
+    fn drop(&mut self) {
+        let unit = self.unit();
+        let began = unit.slot.begin_drain(self.epoch);
+        debug_assert!(began, "only the lease leaves Claimed");
+        unit.generation.bump();
+        let mut port = self.port.take().expect("taken only here");
+        let end = port.audio_in.push_marker(AudioIn::SessionEnd { epoch: self.epoch });
+        debug_assert!(end.is_ok(), "a slot is kept for the marker");
+        let end = port.text_prompts.push_marker(TextPrompt::SessionEnd { epoch: self.epoch });
+        debug_assert!(end.is_ok(), "a slot is kept for the marker");
+        // The drainer borrows the port when it is rung.
+        drop(port);
+        self.slab.bells.edge.ring(EdgeSignal::Session, self.unit);
+    }
+}

@@ -1,0 +1,146 @@
+//! An SPSC ring with manners: a push wakes the reader, a pop wakes a writer that found it full, and one slot is kept
+//! for the marker that ends a session. It can not wait: who finds it full or empty goes away and is rung for.
+
+use std::sync::Arc;
+
+use super::bell::{EdgeBell, EdgeSignal, StageBell};
+use crate::message::UnitId;
+use crate::sync::{AtomicBool, Ordering, fence};
+
+/// Whom to wake for a unit.
+#[derive(Clone, Copy, Debug)]
+pub enum Ringer {
+    /// A stage's workers.
+    Stage(&'static StageBell, UnitId),
+    /// A task at the edge.
+    Edge(&'static EdgeBell, EdgeSignal, UnitId),
+}
+
+impl Ringer {
+    /// Wakes them. Never blocks; costs one atomic operation when they are awake already.
+    pub fn ring(self) {
+        match self {
+            Self::Stage(bell, unit) => bell.ring(unit),
+            Self::Edge(bell, signal, unit) => bell.ring(signal, unit),
+        }
+    }
+}
+
+/// The ring was full; the item comes back.
+#[derive(Debug)]
+pub struct PushError<T>(pub T);
+
+/// The writing end.
+#[derive(Debug)]
+pub struct Producer<T> {
+    inner: rtrb::Producer<T>,
+    starved: Arc<AtomicBool>,
+    reader: Ringer,
+}
+
+/// The reading end.
+#[derive(Debug)]
+pub struct Consumer<T> {
+    inner: rtrb::Consumer<T>,
+    /// True while the producer waits to be rung about room.
+    starved: Arc<AtomicBool>,
+    writer: Ringer,
+}
+
+/// A ring for `items` items and one marker. Allocates; only at start.
+#[must_use]
+pub fn ring<T>(items: usize, writer: Ringer, reader: Ringer) -> (Producer<T>, Consumer<T>) {
+    let (producer, consumer) = rtrb::RingBuffer::new(items + 1);
+    let starved = Arc::new(AtomicBool::new(false));
+    (
+        Producer { inner: producer, starved: Arc::clone(&starved), reader },
+        Consumer { inner: consumer, starved, writer },
+    )
+}
+
+impl<T> Producer<T> {
+    /// Items that can be pushed now; the marker's slot is not counted. Never shrinks but by the producer's own pushes.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.inner.slots().saturating_sub(1)
+    }
+
+    /// Whether `items` can be pushed now. If not, the writer's ringer rings as soon as something has been popped.
+    #[must_use]
+    pub fn has_room_or_ring(&self, items: usize) -> bool {
+        if self.room() >= items {
+            return true;
+        }
+        // ORDERING: the flag, a fence, then the look at the ring; `Consumer::pop` does the pop, a fence, then the look
+        // at the flag. One of the two sees the other.
+        self.starved.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.room() >= items
+    }
+
+    /// Pushes and wakes the reader.
+    ///
+    /// # Errors
+    /// The item, when only the marker's slot is left.
+    pub fn push(&mut self, item: T) -> Result<(), PushError<T>> {
+        if self.room() == 0 {
+            return Err(PushError(item));
+        }
+        self.push_marker(item)
+    }
+
+    /// Pushes into the slot that is kept for a session's last item, and wakes the reader.
+    ///
+    /// # Errors
+    /// The item, when a marker is in the ring already.
+    pub fn push_marker(&mut self, item: T) -> Result<(), PushError<T>> {
+        self.inner.push(item).map_err(|rtrb::PushError::Full(item)| PushError(item))?;
+        self.reader.ring();
+        Ok(())
+    }
+
+    /// Lets `fill` write up to `items` items in place, in two slices as the ring wraps, and publishes as many as it
+    /// returns. `items` must not exceed [`Producer::room`].
+    pub fn write_with<E>(
+        &mut self,
+        items: usize,
+        fill: impl FnOnce(&mut [T], &mut [T]) -> Result<usize, E>,
+    ) -> Result<usize, E>
+    where
+        T: Copy + Default,
+    {
+        let mut chunk = self.inner.write_chunk(items).expect("the caller asked for no more than room()");
+        let (first, second) = chunk.as_mut_slices();
+        let written = fill(first, second)?;
+        chunk.commit(written);
+        if written > 0 {
+            self.reader.ring();
+        }
+        Ok(written)
+    }
+}
+
+impl<T> Consumer<T> {
+    /// Takes the oldest item out, and wakes a writer that waits for room.
+    pub fn pop(&mut self) -> Option<T> {
+        let item = self.inner.pop().ok()?;
+        // ORDERING: see `Producer::has_room_or_ring`.
+        fence(Ordering::SeqCst);
+        if self.starved.load(Ordering::Relaxed) && self.starved.swap(false, Ordering::Relaxed) {
+            self.writer.ring();
+        }
+        Some(item)
+    }
+
+    /// The oldest item, left in place.
+    #[must_use]
+    pub fn peek(&self) -> Option<&T> {
+        self.inner.peek().ok()
+    }
+
+    /// Whether nothing is there; may change at any moment, "not empty" can not be undone by the other side.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+}

@@ -1,0 +1,137 @@
+//! The claimable word of a unit: state and epoch in one atomic, so that neither can change behind the other's back.
+
+use crate::message::Epoch;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Where a unit is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SlotState {
+    /// Nobody's; its epoch is that of the last claim.
+    Free = 0,
+    /// A lease exists.
+    Claimed = 1,
+    /// The lease is gone, the markers are on their way.
+    Draining = 2,
+    /// The markers took too long; not claimable until they arrive.
+    Quarantined = 3,
+}
+
+const STATE_BITS: u32 = 2;
+const STATE_MASK: u64 = (1 << STATE_BITS) - 1;
+
+/// `SlotState` (2 bits) and [`Epoch`] (62 bits). Every transition is a compare-and-swap on the pair: an old lease can
+/// not free somebody else's unit.
+#[derive(Debug)]
+pub struct SlotWord(AtomicU64);
+
+const fn pack(state: SlotState, epoch: Epoch) -> u64 {
+    (epoch.0 << STATE_BITS) | state as u64
+}
+
+const fn unpack(word: u64) -> (SlotState, Epoch) {
+    let state = match word & STATE_MASK {
+        0 => SlotState::Free,
+        1 => SlotState::Claimed,
+        2 => SlotState::Draining,
+        _ => SlotState::Quarantined,
+    };
+    (state, Epoch(word >> STATE_BITS))
+}
+
+impl SlotWord {
+    /// A free slot that has never been claimed.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(AtomicU64::new(pack(SlotState::Free, Epoch(0))))
+    }
+
+    /// `Free → Claimed`, epoch + 1. `None` when the slot is not free or another claim won.
+    pub fn claim(&self) -> Option<Epoch> {
+        // ORDERING: Acquire pairs with the Release in `leave`: what the last drain wrote to the unit is visible here.
+        let word = self.0.load(Ordering::Acquire);
+        let (SlotState::Free, epoch) = unpack(word) else { return None };
+        let next = Epoch(epoch.0 + 1);
+        // ORDERING: as above on success; on failure nothing is read.
+        self.0
+            .compare_exchange(word, pack(SlotState::Claimed, next), Ordering::AcqRel, Ordering::Relaxed)
+            .ok()
+            .map(|_| next)
+    }
+
+    /// `Claimed → Draining`. False when this epoch does not hold the slot.
+    pub fn begin_drain(&self, epoch: Epoch) -> bool {
+        self.leave(SlotState::Claimed, SlotState::Draining, epoch)
+    }
+
+    /// `Draining → Free`, when the markers of `epoch` have arrived. False when it is not draining in this epoch.
+    pub fn finish_drain(&self, epoch: Epoch) -> bool {
+        self.leave(SlotState::Draining, SlotState::Free, epoch)
+    }
+
+    /// `Draining → Quarantined`, when the drain has taken too long. False when it is over already.
+    pub fn quarantine(&self, epoch: Epoch) -> bool {
+        self.leave(SlotState::Draining, SlotState::Quarantined, epoch)
+    }
+
+    /// `Quarantined → Free`, when the markers of `epoch` arrive after all.
+    pub fn recover(&self, epoch: Epoch) -> bool {
+        self.leave(SlotState::Quarantined, SlotState::Free, epoch)
+    }
+
+    fn leave(&self, from: SlotState, to: SlotState, epoch: Epoch) -> bool {
+        // ORDERING: Release publishes what the leaving side wrote to the unit, to the Acquire in `claim` and `load`;
+        // Acquire because the winner of a drain reads what the lease wrote before it was dropped.
+        self.0
+            .compare_exchange(pack(from, epoch), pack(to, epoch), Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// State and epoch now; old as soon as it is returned, unless the caller holds the lease or drains the unit.
+    #[must_use]
+    pub fn load(&self) -> (SlotState, Epoch) {
+        // ORDERING: Acquire pairs with the Release in `leave`.
+        unpack(self.0.load(Ordering::Acquire))
+    }
+
+    /// Whether `epoch` holds the slot. Once false it stays false for this epoch.
+    #[must_use]
+    pub fn is_claimed_by(&self, epoch: Epoch) -> bool {
+        // ORDERING: Acquire as in `load`; a stale `true` only costs work, the last check is at the socket.
+        self.0.load(Ordering::Acquire) == pack(SlotState::Claimed, epoch)
+    }
+}
+
+impl Default for SlotWord {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(all(test, not(antiphon_loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_old_epoch_cannot_touch_a_new_claim() {
+        let slot = SlotWord::new();
+        let first = slot.claim().expect("free");
+        assert!(slot.claim().is_none() && !slot.finish_drain(first));
+        assert!(slot.begin_drain(first) && !slot.begin_drain(first) && slot.finish_drain(first));
+        let second = slot.claim().expect("free again");
+        assert!(second > first);
+        assert!(!slot.begin_drain(first) && !slot.finish_drain(first) && !slot.recover(first));
+        assert!(slot.is_claimed_by(second) && !slot.is_claimed_by(first));
+        assert!(slot.begin_drain(second) && slot.quarantine(second) && slot.claim().is_none());
+        assert!(slot.recover(second) && slot.claim().is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn the_word_keeps_both_halves(state in 0_u8..4, epoch in 0_u64..1 << 62) {
+            let state = [SlotState::Free, SlotState::Claimed, SlotState::Draining, SlotState::Quarantined][state as usize];
+            prop_assert_eq!(unpack(pack(state, Epoch(epoch))), (state, Epoch(epoch)));
+        }
+    }
+}

@@ -1,0 +1,329 @@
+"""The official OpenAI client against a running server: every event must be one that its own types know.
+
+Scenarios: an audio turn, a text turn, barge-in, cancel, a full pool. Exit code 0 only if all of them pass.
+"""
+
+import argparse
+import asyncio
+import base64
+import collections
+import json
+import sys
+import typing
+import wave
+
+import openai
+import pydantic
+import websockets
+from openai.types.realtime import RealtimeServerEvent
+
+APPEND_BYTES = 960  # 20 ms at 24 kHz, 16 bit
+EVENT_LIMIT_S = 60
+
+# Members that a real server sends and the client's types do not list.
+KNOWN_EXTRA = {"session.id", "session.object"}
+
+
+def event_types():
+    """Wire name of an event -> its pydantic class."""
+    union = typing.get_args(RealtimeServerEvent)[0]
+    classes = {}
+    for cls in typing.get_args(union):
+        for name in typing.get_args(cls.model_fields["type"].annotation):
+            classes[name] = cls
+    return classes
+
+
+EVENT_TYPES = event_types()
+
+
+class Violation(Exception):
+    """The server broke the contract."""
+
+
+def extra_members(value, path=""):
+    """Paths of all members that the types do not know."""
+    if isinstance(value, pydantic.BaseModel):
+        for name in value.model_extra or {}:
+            yield f"{path}.{name}".lstrip(".")
+        for name in type(value).model_fields:
+            yield from extra_members(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, list):
+        for element in value:
+            yield from extra_members(element, path)
+
+
+class Strict:
+    """A connection of the official client whose events are all checked."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.items = set()
+        self.responses = {}
+        # Text of each item as its deltas made it, whoever was listening.
+        self.texts = collections.defaultdict(str)
+        self.event_ids = set()
+        self.count = 0
+
+    async def event(self):
+        raw = await asyncio.wait_for(self.connection.recv_bytes(), EVENT_LIMIT_S)
+        try:
+            event = self.checked(json.loads(raw))
+            # The client's own lenient parser must come to the same class.
+            lenient = self.connection.parse_event(raw)
+            if type(lenient) is not type(event):
+                raise Violation(f"the client reads it as {type(lenient).__name__}")
+        except (Violation, pydantic.ValidationError) as violation:
+            raise Violation(f"{violation}\nin the event {raw[:1000]!r}") from violation
+        self.count += 1
+        return event
+
+    def checked(self, value):
+        cls = EVENT_TYPES.get(value.get("type"))
+        if cls is None:
+            raise Violation(f"unknown event type {value.get('type')!r}")
+        event = cls.model_validate_json(json.dumps(value), strict=True)
+        unknown = [path for path in extra_members(event) if path not in KNOWN_EXTRA]
+        if unknown:
+            raise Violation(f"members that the types do not know: {unknown}")
+        if event.event_id in self.event_ids:
+            raise Violation("this event_id has been used before")
+        self.event_ids.add(event.event_id)
+        self.check_ids(event)
+        return event
+
+    def check_ids(self, event):
+        kind = event.type
+        previous = getattr(event, "previous_item_id", None)
+        if previous is not None and previous not in self.items:
+            raise Violation(f"previous item {previous} was never announced")
+        if kind == "input_audio_buffer.speech_started":
+            self.items.add(event.item_id)
+        elif kind == "input_audio_buffer.committed":
+            self.items.add(event.item_id)
+        elif kind == "conversation.item.added":
+            self.items.add(event.item.id)
+        elif kind == "response.created":
+            if event.response.id in self.responses:
+                raise Violation("a second response.created")
+            self.responses[event.response.id] = "open"
+        elif kind == "response.output_item.added":
+            self.items.add(event.item.id)
+        elif getattr(event, "item_id", None) is not None and event.item_id not in self.items:
+            raise Violation(f"item {event.item_id} was never announced")
+        elif kind == "conversation.item.done" and event.item.id not in self.items:
+            raise Violation(f"item {event.item.id} was never announced")
+        if kind in ("response.output_audio_transcript.delta", "response.output_text.delta"):
+            self.texts[event.item_id] += event.delta
+        for whole in ("transcript", "text"):
+            if kind in ("response.output_audio_transcript.done", "response.output_text.done") and hasattr(event, whole):
+                if getattr(event, whole) != self.texts[event.item_id]:
+                    raise Violation(f"the deltas make {self.texts[event.item_id]!r}, the whole is {getattr(event, whole)!r}")
+        response = getattr(event, "response_id", None) or getattr(getattr(event, "response", None), "id", None)
+        if response is not None:
+            state = self.responses.get(response)
+            if state is None:
+                raise Violation(f"response {response} was never announced")
+            if state == "done":
+                raise Violation(f"something of response {response} after its response.done")
+            if kind == "response.done":
+                self.responses[response] = "done"
+
+    async def until(self, kind):
+        """Reads until an event of this kind; errors fail."""
+        seen = []
+        while True:
+            event = await self.event()
+            seen.append(event)
+            if event.type == kind:
+                return event, seen
+            if event.type == "error":
+                raise Violation(f"while waiting for {kind}: {event.error}")
+
+    async def answer(self):
+        """A whole response: its final object, its text, its audio."""
+        created, _ = await self.until("response.created")
+        return await self.rest_of(created.response.id)
+
+    async def rest_of(self, response_id):
+        text, audio = "", b""
+        while True:
+            event = await self.event()
+            if event.type == "error":
+                raise Violation(f"within {response_id}: {event.error}")
+            if getattr(event, "response_id", None) == response_id:
+                if event.type in ("response.output_audio_transcript.delta", "response.output_text.delta"):
+                    text += event.delta
+                elif event.type == "response.output_audio.delta":
+                    audio += base64.b64decode(event.delta, validate=True)
+            elif event.type == "response.done" and event.response.id == response_id:
+                return event.response, text, audio
+
+    async def ask(self, text):
+        content = [{"type": "input_text", "text": text}]
+        await self.connection.conversation.item.create(item={"type": "message", "role": "user", "content": content})
+        await self.connection.response.create()
+
+    async def speak(self, pcm, paced):
+        silence = bytes(APPEND_BYTES) * 50
+        due = asyncio.get_running_loop().time()
+        for start in range(0, len(pcm + silence), APPEND_BYTES):
+            chunk = (pcm + silence)[start : start + APPEND_BYTES]
+            await self.connection.input_audio_buffer.append(audio=base64.b64encode(chunk).decode())
+            if paced:
+                due += 0.02
+                await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+
+
+def expect(found, expected, what):
+    if found != expected:
+        raise Violation(f"{what} is {found!r}, expected {expected!r}")
+
+
+class Scenarios:
+    def __init__(self, args):
+        self.client = openai.AsyncOpenAI(api_key="no-key", websocket_base_url=args.url.removesuffix("/realtime"))
+        self.args = args
+        with wave.open(args.wav, "rb") as wav:
+            expect((wav.getnchannels(), wav.getsampwidth(), wav.getframerate()), (1, 2, 24_000), "format of --wav")
+            self.pcm = wav.readframes(wav.getnframes())
+
+    def connect(self):
+        return self.client.realtime.connect(model="antiphon")
+
+    async def opened(self, connection):
+        strict = Strict(connection)
+        created = await strict.event()
+        expect(created.type, "session.created", "the first event")
+        pcm = {"type": "audio/pcm", "rate": 24_000}
+        turns = {"type": "server_vad", "threshold": 0.5, "silence_duration_ms": 500}
+        audio = {"input": {"format": pcm, "turn_detection": turns}, "output": {"format": pcm}}
+        await connection.session.update(session={"type": "realtime", "audio": audio})
+        await strict.until("session.updated")
+        return strict
+
+    async def audio_turn(self):
+        async with self.connect() as connection:
+            strict = await self.opened(connection)
+            speaking = asyncio.create_task(strict.speak(self.pcm, paced=True))
+            started, _ = await strict.until("input_audio_buffer.speech_started")
+            stopped, _ = await strict.until("input_audio_buffer.speech_stopped")
+            committed, _ = await strict.until("input_audio_buffer.committed")
+            heard, _ = await strict.until("conversation.item.input_audio_transcription.completed")
+            ids = {started.item_id, stopped.item_id, committed.item_id, heard.item_id}
+            expect(ids, {started.item_id}, "the item of the utterance")
+            if not heard.transcript.strip():
+                raise Violation("the transcript is empty")
+            response, text, audio = await strict.answer()
+            expect(response.status, "completed", "status")
+            expect(response.output[0].content[0].transcript, text, "the transcript in response.done")
+            if not text or len(audio) < 4_800:
+                raise Violation(f"the answer is {text!r} and {len(audio)} bytes of audio")
+            await speaking
+            return strict.count
+
+    async def text_turn(self):
+        async with self.connect() as connection:
+            strict = await self.opened(connection)
+            for _ in range(2):
+                await strict.ask(self.args.question)
+                response, text, audio = await strict.answer()
+                expect(response.status, "completed", "status")
+                if not text or len(audio) < 4_800:
+                    raise Violation(f"the answer is {text!r} and {len(audio)} bytes of audio")
+            await connection.response.create(response={"output_modalities": ["text"]})
+            response, text, audio = await strict.answer()
+            expect((response.status, bool(text), audio), ("completed", True, b""), "a text answer")
+            return strict.count
+
+    async def barge_in(self):
+        async with self.connect() as connection:
+            strict = await self.opened(connection)
+            await strict.ask(self.args.long_question)
+            created, _ = await strict.until("response.created")
+            await strict.until("response.output_audio.delta")
+            await strict.speak(self.pcm, paced=False)
+            response, _, _ = await strict.rest_of(created.response.id)
+            expect(response.status, "cancelled", "status")
+            expect(response.status_details.reason, "turn_detected", "reason")
+            response, text, audio = await strict.answer()
+            expect((response.status, bool(text), bool(audio)), ("completed", True, True), "the next answer")
+            return strict.count
+
+    async def cancel(self):
+        async with self.connect() as connection:
+            strict = await self.opened(connection)
+            await strict.ask(self.args.long_question)
+            created, _ = await strict.until("response.created")
+            await strict.until("response.output_audio.delta")
+            await connection.response.cancel()
+            response, _, _ = await strict.rest_of(created.response.id)
+            expect(response.status, "cancelled", "status")
+            expect(response.status_details.reason, "client_cancelled", "reason")
+            await connection.response.cancel(event_id="cancel_nothing")
+            while (event := await strict.event()).type != "error":
+                pass
+            expect(event.error.event_id, "cancel_nothing", "event_id of the error")
+            await strict.ask(self.args.question)
+            response, text, _ = await strict.answer()
+            expect((response.status, bool(text)), ("completed", True), "the next answer")
+            return strict.count
+
+    async def full_pool(self):
+        held = []
+        try:
+            for _ in range(self.args.units):
+                connection = await self.connect_when_free()
+                held.append(connection)
+            async with self.connect() as connection:
+                strict = Strict(connection)
+                refused = await strict.event()
+                expect(refused.type, "error", "the first event")
+                expect(refused.error.type, "session_limit_reached", "type of the error")
+                try:
+                    event = await strict.event()
+                except websockets.exceptions.ConnectionClosed as closed:
+                    expect(closed.rcvd and closed.rcvd.code, 1008, "close code")
+                else:
+                    raise Violation(f"{event.type} after the refusal")
+            return strict.count
+        finally:
+            for connection in held:
+                await connection.close()
+
+    async def connect_when_free(self):
+        """The client that was there before has gone, its unit may still be on its way back."""
+        while True:
+            connection = await self.connect().enter()
+            first = await Strict(connection).event()
+            if first.type == "session.created":
+                return connection
+            expect(first.error.type, "session_limit_reached", "type of the error")
+            await connection.close()
+
+    async def run(self):
+        # The full pool comes last: it takes every unit.
+        for scenario in (self.audio_turn, self.text_turn, self.barge_in, self.cancel, self.full_pool):
+            try:
+                events = await scenario()
+            except Exception as error:
+                raise Violation(f"{scenario.__name__}: {type(error).__name__}: {error}") from error
+            print(f"{scenario.__name__}: {events} events, all of them known")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--url", required=True, help="ws://host:port/v1/realtime")
+    parser.add_argument("--wav", required=True, help="an utterance, 24 kHz mono 16 bit")
+    parser.add_argument("--question", required=True, help="a short written question")
+    parser.add_argument("--long-question", required=True, help="a question with a long spoken answer")
+    parser.add_argument("--units", type=int, required=True, help="size of the server's pool")
+    print(f"openai {openai.__version__}, websockets {websockets.__version__}, pydantic {pydantic.VERSION}")
+    try:
+        asyncio.run(Scenarios(parser.parse_args()).run())
+    except Violation as violation:
+        sys.exit(f"FAILED: {violation}")
+
+
+if __name__ == "__main__":
+    main()

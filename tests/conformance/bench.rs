@@ -1,0 +1,151 @@
+//! A session on the bench: what the edge does around it, without socket, rings and clock.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use antiphon::audio::SampleRate;
+use antiphon::limits::APPEND_BYTES_MAX;
+use antiphon::message::{Moment, ResponseKey, VadMode};
+use antiphon::protocol::{Append, Decoded, Decoder, EventIds, ProtocolError, encode_audio_delta};
+use antiphon::session::{Command, Input, Output, Session, SessionConfig};
+use serde_json::{Value, json};
+
+/// What came out of a session, in order.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Seen {
+    /// An event to the client.
+    Event(Value),
+    /// A command.
+    Command(Value),
+}
+
+/// A session, its decoder and its time.
+pub(crate) struct Bench {
+    session: Session,
+    decoder: Decoder,
+    event_ids: EventIds,
+    now: Moment,
+    /// What has come out and has not been looked at.
+    pub(crate) seen: VecDeque<Seen>,
+}
+
+impl Bench {
+    pub(crate) fn new(config: &SessionConfig) -> Self {
+        let now = Moment::from_nanos(1_000_000_000);
+        let session = Session::new(config, now);
+        let (decoder, event_ids) = (Decoder::new(), EventIds::new());
+        let mut bench = Self { session, decoder, event_ids, now, seen: VecDeque::new() };
+        bench.drain();
+        bench
+    }
+
+    /// Lets time pass, timers fire at their time.
+    pub(crate) fn advance(&mut self, by: Duration) {
+        let until = self.now + by;
+        let mut rounds = 0;
+        while let Some(due) = self.session.next_timeout().filter(|due| *due <= until) {
+            self.now = self.now.max(due);
+            self.handle(Input::Timeout);
+            rounds += 1;
+            assert!(rounds < 10_000, "a timer that is never satisfied");
+        }
+        self.now = until;
+    }
+
+    pub(crate) fn handle(&mut self, input: Input) {
+        self.session.handle(input, self.now);
+        self.drain();
+    }
+
+    /// A text message of the client.
+    pub(crate) fn message(&mut self, text: &str) {
+        let input = match self.decoder.decode(text) {
+            Ok(Decoded::Event(event)) => Input::Event(event),
+            Ok(Decoded::Append(append)) => appended(&append),
+            Err(error) => Input::Rejected(error),
+        };
+        self.session.handle(input, self.now);
+        self.drain();
+    }
+
+    /// A binary message of the client.
+    pub(crate) fn binary(&mut self) {
+        self.handle(Input::Rejected(ProtocolError::binary_message()));
+    }
+
+    /// A frame of an answer; says whether it was sent.
+    pub(crate) fn audio(&mut self, response: ResponseKey, samples: &[i16]) -> bool {
+        loop {
+            if let Some(delta) = self.session.audio(response, samples.len(), SampleRate::HZ_24K) {
+                let mut text = String::new();
+                encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
+                self.seen.push_back(Seen::Event(serde_json::from_str(&text).expect("an event is JSON")));
+                return true;
+            }
+            if self.drain() == 0 {
+                return false;
+            }
+        }
+    }
+
+    fn drain(&mut self) -> usize {
+        let before = self.seen.len();
+        while let Some(output) = self.session.poll() {
+            self.seen.push_back(match output {
+                Output::Send(event) => {
+                    let mut text = String::new();
+                    event.encode(self.event_ids.fresh(), &mut text);
+                    assert!(!text.contains('\n'), "one line: {text}");
+                    Seen::Event(serde_json::from_str(&text).expect("an event is JSON"))
+                }
+                Output::Command(command) => Seen::Command(command_json(command)),
+            });
+        }
+        self.seen.len() - before
+    }
+}
+
+/// What the edge does with an append, up to the ring.
+fn appended(append: &Append<'_>) -> Input {
+    let error = match base64_simd::STANDARD.decode_to_vec(append.audio.as_bytes()) {
+        Err(_) => ProtocolError::bad_base64(),
+        Ok(bytes) if bytes.len() > APPEND_BYTES_MAX => ProtocolError::append_too_large(bytes.len()),
+        Ok(bytes) if bytes.len() % 2 != 0 => ProtocolError::odd_bytes(bytes.len()),
+        Ok(_) => return Input::Appended,
+    };
+    Input::Rejected(error.with_event_id(append.event_id.as_deref()))
+}
+
+fn command_json(command: Command) -> Value {
+    match command {
+        Command::VadSettings(settings) => match settings.mode {
+            VadMode::Off => json!({"vad_settings": "off"}),
+            VadMode::Server { threshold, prefix_ms, silence_ms } => {
+                let threshold = f64::from((threshold * 1_000.0).round()) / 1_000.0;
+                json!({"vad_settings": {"threshold": threshold, "prefix_ms": prefix_ms, "silence_ms": silence_ms}})
+            }
+        },
+        Command::TtsSettings(settings) => {
+            let speed = f64::from((settings.speed * 1_000.0).round()) / 1_000.0;
+            json!({"tts_settings": {"rate": settings.rate.hz(), "speed": speed}})
+        }
+        Command::InputRate(rate) => json!({"input_rate": rate.hz()}),
+        Command::Commit(commit) => json!({"commit": commit.0}),
+        Command::Clear(commit) => json!({"clear": commit.0}),
+        Command::BumpGeneration => json!({"bump_generation": true}),
+        Command::Prompt { response, request } => {
+            let messages: Vec<_> = request
+                .messages
+                .iter()
+                .map(|message| json!([message.role.as_str(), message.content]))
+                .collect();
+            json!({"prompt": {
+                "response": response.0,
+                "spoken": request.spoken,
+                "tokens_max": request.tokens_max,
+                "messages": messages,
+            }})
+        }
+        Command::Close { code, reason } => json!({"close": {"code": code, "reason": reason}}),
+    }
+}

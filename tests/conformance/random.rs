@@ -1,0 +1,161 @@
+//! Random dialogues: any sequence of client events, stage events and time.
+
+use std::time::Duration;
+
+use antiphon::message::{
+    CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, Stamp, SttEvent, TextChunk, TokenUsage,
+    UtteranceId, VadEvent,
+};
+use antiphon::session::{Input, SessionConfig};
+use proptest::prelude::*;
+
+use crate::bench::{Bench, Seen};
+use crate::strict_client::StrictClient;
+
+/// One thing that happens to a session.
+#[expect(clippy::large_enum_variant, reason = "a few dozen at a time")]
+#[derive(Clone, Debug)]
+enum Happening {
+    Message(String),
+    Binary,
+    Vad(VadEvent),
+    Stt(SttEvent),
+    Speech(SpeechOut),
+    Audio(u32, usize),
+    Time(u64),
+    Shutdown,
+}
+
+/// What clients say, sensible or not.
+const MESSAGES: &[&str] = &[
+    r#"{"type":"input_audio_buffer.append","audio":"AAAAAA=="}"#,
+    r#"{"type":"input_audio_buffer.append","audio":"A"}"#,
+    r#"{"type":"input_audio_buffer.commit","event_id":"c"}"#,
+    r#"{"type":"input_audio_buffer.clear"}"#,
+    r#"{"type":"response.create","event_id":"r"}"#,
+    r#"{"type":"response.create","response":{"output_modalities":["text"],"metadata":{"a":"b"}}}"#,
+    r#"{"type":"response.create","response":{"conversation":"none","input":[]}}"#,
+    r#"{"type":"response.create","response":{"input":[{"type":"item_reference","id":"mine"}]}}"#,
+    r#"{"type":"response.cancel"}"#,
+    r#"{"type":"response.cancel","response_id":"resp_x"}"#,
+    r#"{"type":"conversation.item.create","item":{"id":"mine","type":"message","role":"user","content":[{"type":"input_text","text":"hello there"}]}}"#,
+    r#"{"type":"conversation.item.create","previous_item_id":"root","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"once upon a time"}]}}"#,
+    r#"{"type":"conversation.item.delete","item_id":"mine"}"#,
+    r#"{"type":"session.update","session":{"audio":{"input":{"turn_detection":null}}}}"#,
+    r#"{"type":"session.update","session":{"audio":{"input":{"turn_detection":{"type":"server_vad","interrupt_response":false}}}}}"#,
+    r#"{"type":"session.update","session":{"audio":{"input":{"turn_detection":{"create_response":false}}}}}"#,
+    r#"{"type":"session.update","session":{"audio":null}}"#,
+    r#"{"type":"session.update","session":{"audio":{"output":{"voice":"other"},"input":{"transcription":null}}}}"#,
+    r#"{"type":"session.update","session":{"output_modalities":["text"],"max_output_tokens":7}}"#,
+    r#"{"type":"nonsense"}"#,
+    r#"{"type""#,
+];
+
+fn client_message() -> impl Strategy<Value = String> {
+    proptest::sample::select(MESSAGES).prop_map(ToOwned::to_owned)
+}
+
+/// What the stages say, sensible or not: small numbers meet each other often.
+fn stage_event() -> impl Strategy<Value = Happening> {
+    let stamp = Stamp::default();
+    let utterance = || (0..4_u32).prop_map(UtteranceId);
+    let commit = || (0..4_u32).prop_map(CommitId);
+    let response = || (0..6_u32).prop_map(ResponseKey);
+    let words = proptest::sample::select(&["", "hi ", "[noise]", "é🚀"][..])
+        .prop_map(|text| TextChunk::split(text).0);
+    let finish = proptest::sample::select(
+        &[FinishReason::Stop, FinishReason::Length, FinishReason::ContentFilter][..],
+    );
+    prop_oneof![
+        (utterance(), 0..5_000_u32).prop_map(move |(utterance, start_ms)| {
+            Happening::Vad(VadEvent::SpeechStarted { stamp, utterance, start_ms })
+        }),
+        (utterance(), any::<u32>()).prop_map(move |(utterance, end_ms)| {
+            Happening::Vad(VadEvent::SpeechStopped { stamp, utterance, end_ms })
+        }),
+        (utterance(), proptest::option::of(commit()), any::<u32>()).prop_map(
+            move |(utterance, commit, audio_ms)| {
+                Happening::Vad(VadEvent::Committed { stamp, utterance, commit, audio_ms })
+            }
+        ),
+        commit().prop_map(move |commit| Happening::Vad(VadEvent::CommitRefused {
+            stamp,
+            commit,
+            audio_ms: 3
+        })),
+        (commit(), proptest::option::of(utterance())).prop_map(move |(commit, utterance)| {
+            Happening::Vad(VadEvent::Cleared { stamp, commit, utterance })
+        }),
+        (utterance(), words.clone(), any::<bool>()).prop_map(move |(utterance, chunk, last)| {
+            Happening::Stt(SttEvent::Transcript { stamp, utterance, chunk, last })
+        }),
+        utterance().prop_map(move |utterance| {
+            Happening::Stt(SttEvent::Failed { stamp, utterance, code: FailureCode::SttFailed })
+        }),
+        (response(), words.clone()).prop_map(move |(response, chunk)| {
+            Happening::Speech(SpeechOut::Text { stamp, response, chunk })
+        }),
+        (response(), 0..500_usize).prop_map(|(response, samples)| Happening::Audio(response.0, samples)),
+        (response(), finish).prop_map(move |(response, finish)| {
+            Happening::Speech(SpeechOut::End { stamp, response, finish, usage: TokenUsage::default() })
+        }),
+        (response(), words).prop_map(move |(response, detail)| {
+            Happening::Speech(SpeechOut::Failed { stamp, response, code: FailureCode::LlmStalled, detail })
+        }),
+    ]
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        12 => client_message().prop_map(Happening::Message),
+        1 => Just(Happening::Binary),
+        24 => stage_event(),
+        3 => (0..4_000_u64).prop_map(Happening::Time),
+        1 => Just(Happening::Shutdown),
+    ]
+}
+
+fn look(bench: &mut Bench, client: &mut StrictClient) -> Result<(), TestCaseError> {
+    for seen in bench.seen.drain(..) {
+        let judged = match &seen {
+            Seen::Event(event) => client.event(event),
+            Seen::Command(command) => client.command(command),
+        };
+        judged.map_err(TestCaseError::fail)?;
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #[test]
+    fn no_dialogue_breaks_the_rules(
+        happenings in proptest::collection::vec(happening(), 0..120),
+        session_max in proptest::option::weighted(0.2, 1_u64..60_000),
+        history_bytes_max in 0_usize..60,
+    ) {
+        let session_max = session_max.map(Duration::from_millis);
+        let config = SessionConfig { session_max, history_bytes_max, ..SessionConfig::default() };
+        let (mut bench, mut client) = (Bench::new(&config), StrictClient::default());
+        look(&mut bench, &mut client)?;
+        for happening in happenings {
+            match happening {
+                Happening::Message(text) => bench.message(&text),
+                Happening::Binary => bench.binary(),
+                Happening::Vad(event) => bench.handle(Input::Vad(event)),
+                Happening::Stt(event) => bench.handle(Input::Stt(event)),
+                Happening::Speech(item) => bench.handle(Input::Speech(item)),
+                Happening::Audio(response, samples) => {
+                    bench.audio(ResponseKey(response), &vec![7; samples]);
+                }
+                Happening::Time(ms) => bench.advance(Duration::from_millis(ms)),
+                Happening::Shutdown => bench.handle(Input::Shutdown),
+            }
+            look(&mut bench, &mut client)?;
+        }
+        bench.handle(Input::Shutdown);
+        bench.handle(Input::Shutdown);
+        look(&mut bench, &mut client)?;
+        client.at_end(true).map_err(TestCaseError::fail)?;
+    }
+}

@@ -1,0 +1,275 @@
+//! Scripted dialogues.
+//!
+//! One JSON object per line; empty lines and lines that begin with `//` are skipped. Inputs, each optionally
+//! with `"at_ms"` (time since the beginning, timers fire on the way):
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `{"config":{…}}` | only as the first line: `history_bytes_max`, `session_max_ms`, `instructions`, `prologue` |
+//! | `{">":{…}}`, `{">":"text"}` | a message of the client, as an object or as raw text |
+//! | `{">binary":true}` | a binary message |
+//! | `{"vad":{…}}`, `{"stt":{…}}`, `{"speech":{…}}` | an event of a stage, see [`stage_input`] |
+//! | `{"wait":true}` | nothing but time |
+//! | `{"shutdown":true}` | the server goes down |
+//!
+//! Expectations follow the input that causes them, complete and in order, events and commands together:
+//! `{"<":{…}}` is an event to the client, `{"!":{…}}` a command. An object matches if every member that it
+//! names matches; `"*"` matches anything, `"$name"` stands for the same text wherever it is named, and for
+//! another one than every other name. `session.created` and the first settings are expected by themselves
+//! unless `"prologue":true`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use antiphon::message::{
+    CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, Stamp, SttEvent, TextChunk, TokenUsage,
+    UtteranceId, VadEvent, text_chunks,
+};
+use antiphon::session::{Input, SessionConfig};
+use serde_json::{Map, Value};
+
+use crate::bench::{Bench, Seen};
+use crate::strict_client::StrictClient;
+
+/// Plays a case; adds the events that were sent to `events`.
+pub(crate) fn play(text: &str, events: &mut Vec<String>) -> Result<(), String> {
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with("//"))
+        .peekable();
+    let mut config = SessionConfig { instructions: "Be brief.".to_owned(), ..SessionConfig::default() };
+    let mut show_prologue = false;
+    if let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with(r#"{"config""#)) {
+        let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        show_prologue = configure(&mut config, &line["config"])?;
+    }
+    let mut player = Player {
+        bench: Bench::new(&config),
+        client: StrictClient::default(),
+        names: HashMap::new(),
+        at_ms: 0,
+        events,
+    };
+    if !show_prologue {
+        player.skip_prologue()?;
+    }
+    for (number, line) in lines {
+        player.line(line).map_err(|error| format!("line {}: {error}", number + 1))?;
+    }
+    player.nothing_left()?;
+    player.client.at_end(false)
+}
+
+struct Player<'a> {
+    bench: Bench,
+    client: StrictClient,
+    names: HashMap<String, String>,
+    at_ms: u64,
+    events: &'a mut Vec<String>,
+}
+
+impl Player<'_> {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let line: Map<String, Value> = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        if let Some(expected) = line.get("<") {
+            return self.expect(&Seen::Event(expected.clone()));
+        }
+        if let Some(expected) = line.get("!") {
+            return self.expect(&Seen::Command(expected.clone()));
+        }
+        self.nothing_left()?;
+        if let Some(at_ms) = line.get("at_ms").and_then(Value::as_u64) {
+            let by = at_ms.checked_sub(self.at_ms).ok_or("time goes backwards")?;
+            self.bench.advance(Duration::from_millis(by));
+            self.at_ms = at_ms;
+        }
+        self.input(&line)
+    }
+
+    fn input(&mut self, line: &Map<String, Value>) -> Result<(), String> {
+        if let Some(message) = line.get(">") {
+            let text =
+                message.as_str().map_or_else(|| self.with_names(message).to_string(), ToOwned::to_owned);
+            self.bench.message(&text);
+        } else if line.contains_key(">binary") {
+            self.bench.binary();
+        } else if line.contains_key("shutdown") {
+            self.bench.handle(Input::Shutdown);
+        } else if let Some(audio) = line.get("speech").and_then(|speech| speech.get("audio")) {
+            let samples =
+                vec![1; usize::try_from(number(audio, "samples")?).map_err(|error| error.to_string())?];
+            self.bench.audio(ResponseKey(number(audio, "response")?), &samples);
+        } else if !line.contains_key("wait") {
+            for input in stage_input(line)? {
+                self.bench.handle(input);
+            }
+        }
+        Ok(())
+    }
+
+    /// A message of the client with the ids that the server gave.
+    fn with_names(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.names.get(text).unwrap_or(text).as_str().into(),
+            Value::Array(array) => array.iter().map(|value| self.with_names(value)).collect(),
+            Value::Object(object) => {
+                object.iter().map(|(key, value)| (key.clone(), self.with_names(value))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn expect(&mut self, expected: &Seen) -> Result<(), String> {
+        let found =
+            self.bench.seen.pop_front().ok_or_else(|| format!("expected {expected:?}, found nothing"))?;
+        self.look_at(&found)?;
+        let matched = match (expected, &found) {
+            (Seen::Event(expected), Seen::Event(found)) | (Seen::Command(expected), Seen::Command(found)) => {
+                self.matches(expected, found, "")
+            }
+            _ => Err("another kind".to_owned()),
+        };
+        matched.map_err(|why| format!("{why}\n  expected {expected:?}\n  found    {found:?}"))
+    }
+
+    fn look_at(&mut self, seen: &Seen) -> Result<(), String> {
+        match seen {
+            Seen::Event(event) => {
+                self.events.push(event.to_string());
+                self.client.event(event)
+            }
+            Seen::Command(command) => self.client.command(command),
+        }
+    }
+
+    fn matches(&mut self, expected: &Value, found: &Value, path: &str) -> Result<(), String> {
+        match (expected, found) {
+            (Value::String(any), _) if any == "*" => Ok(()),
+            (Value::String(name), Value::String(found)) if name.starts_with('$') => {
+                match self.names.get(name) {
+                    Some(bound) if bound == found => Ok(()),
+                    None if !self.names.values().any(|bound| bound == found) => {
+                        self.names.insert(name.clone(), found.clone());
+                        Ok(())
+                    }
+                    _ => Err(format!("{path}: {name} is not {found}")),
+                }
+            }
+            (Value::Object(expected), Value::Object(found)) => {
+                expected.iter().try_for_each(|(key, expected)| {
+                    let found = found.get(key).ok_or_else(|| format!("{path}.{key}: not there"))?;
+                    self.matches(expected, found, &format!("{path}.{key}"))
+                })
+            }
+            (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => expected
+                .iter()
+                .zip(found)
+                .try_for_each(|(expected, found)| self.matches(expected, found, path)),
+            _ if expected == found => Ok(()),
+            _ => Err(format!("{path}: expected {expected}, found {found}")),
+        }
+    }
+
+    fn skip_prologue(&mut self) -> Result<(), String> {
+        for _ in 0..4 {
+            let seen = self.bench.seen.pop_front().ok_or("the prologue is too short")?;
+            self.look_at(&seen)?;
+        }
+        self.nothing_left()
+    }
+
+    fn nothing_left(&self) -> Result<(), String> {
+        if self.bench.seen.is_empty() { Ok(()) } else { Err(format!("not expected: {:?}", self.bench.seen)) }
+    }
+}
+
+fn configure(config: &mut SessionConfig, with: &Value) -> Result<bool, String> {
+    let mut show_prologue = false;
+    for (key, value) in with.as_object().ok_or("config is not an object")? {
+        let number = value.as_u64().unwrap_or_default();
+        match key.as_str() {
+            "history_bytes_max" => {
+                config.history_bytes_max = usize::try_from(number).map_err(|e| e.to_string())?
+            }
+            "session_max_ms" => config.session_max = Some(Duration::from_millis(number)),
+            "instructions" => config.instructions = value.as_str().ok_or("not a string")?.to_owned(),
+            "prologue" => show_prologue = value.as_bool().ok_or("not a boolean")?,
+            other => return Err(format!("unknown config {other}")),
+        }
+    }
+    Ok(show_prologue)
+}
+
+/// `{"vad":{"speech_started":{"utterance":0,"start_ms":40}}}` and so on: the events of the stages by the
+/// names of their variants; a transcript's `text` is cut into chunks as STT would.
+fn stage_input(line: &Map<String, Value>) -> Result<Vec<Input>, String> {
+    let stage = line.keys().find(|key| *key != "at_ms").ok_or("an empty line")?;
+    let (event, of) =
+        line[stage].as_object().and_then(|event| event.iter().next()).ok_or("not a stage event")?;
+    let stamp = Stamp::default();
+    let utterance = || number(of, "utterance").map(UtteranceId);
+    let commit = || number(of, "commit").map(CommitId);
+    let response = || number(of, "response").map(ResponseKey);
+    let text = |key: &str| of[key].as_str().unwrap_or_default();
+    Ok(vec![match (stage.as_str(), event.as_str()) {
+        ("vad", "speech_started") => {
+            let start_ms = number(of, "start_ms")?;
+            Input::Vad(VadEvent::SpeechStarted { stamp, utterance: utterance()?, start_ms })
+        }
+        ("vad", "speech_stopped") => Input::Vad(VadEvent::SpeechStopped {
+            stamp,
+            utterance: utterance()?,
+            end_ms: number(of, "end_ms")?,
+        }),
+        ("vad", "committed") => {
+            let (commit, audio_ms) = (commit().ok(), number(of, "audio_ms")?);
+            Input::Vad(VadEvent::Committed { stamp, utterance: utterance()?, commit, audio_ms })
+        }
+        ("vad", "commit_refused") => Input::Vad(VadEvent::CommitRefused {
+            stamp,
+            commit: commit()?,
+            audio_ms: number(of, "audio_ms")?,
+        }),
+        ("vad", "cleared") => {
+            Input::Vad(VadEvent::Cleared { stamp, commit: commit()?, utterance: utterance().ok() })
+        }
+        ("stt", "transcript") => {
+            let utterance = utterance()?;
+            let pieces = text_chunks(text("text"));
+            return Ok(pieces
+                .map(|(chunk, last)| Input::Stt(SttEvent::Transcript { stamp, utterance, chunk, last }))
+                .collect());
+        }
+        ("stt", "failed") => {
+            Input::Stt(SttEvent::Failed { stamp, utterance: utterance()?, code: FailureCode::SttFailed })
+        }
+        ("speech", "text") => {
+            let (chunk, _) = TextChunk::split(text("text"));
+            Input::Speech(SpeechOut::Text { stamp, response: response()?, chunk })
+        }
+        ("speech", "end") => {
+            let finish = match text("finish") {
+                "length" => FinishReason::Length,
+                "content_filter" => FinishReason::ContentFilter,
+                _ => FinishReason::Stop,
+            };
+            let usage = TokenUsage { input: 20, input_cached: 8, output: 5 };
+            Input::Speech(SpeechOut::End { stamp, response: response()?, finish, usage })
+        }
+        ("speech", "failed") => {
+            let (detail, _) = TextChunk::split(text("detail"));
+            let code = match text("code") {
+                "tts_failed" => FailureCode::TtsFailed,
+                _ => FailureCode::LlmStatus(500),
+            };
+            Input::Speech(SpeechOut::Failed { stamp, response: response()?, code, detail })
+        }
+        _ => return Err(format!("unknown line {line:?}")),
+    }])
+}
+
+fn number(of: &Value, key: &str) -> Result<u32, String> {
+    let number = of[key].as_u64().and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| format!("{key} is {}", of[key]))
+}

@@ -1,0 +1,145 @@
+//! A language model server that fails costs one response and no session (RC-051, RC-052).
+
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::llm::{Script, ScriptedLlm};
+use crate::server::Server;
+use crate::signal::utterance;
+
+/// A stage or a request that is cancelled is gone well before this.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+fn words(text: &str) -> Vec<String> {
+    text.split_inclusive(' ').map(str::to_owned).collect()
+}
+
+async fn start(llm: &ScriptedLlm) -> Server {
+    Server::fake_with(2, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await
+}
+
+/// The next question is answered: text as scripted, and as much audio as the fake voice makes of it.
+async fn is_well(client: &mut Client, llm: &ScriptedLlm) {
+    llm.script([Script::Say(words("All is well again."))]);
+    client.ask("Are you there?").await;
+    let answer = client.answer().await;
+    assert_eq!((answer.status.as_str(), answer.text.trim()), ("completed", "All is well again."));
+    assert!(answer.samples.len() > 24_000 / 2, "{} samples", answer.samples.len());
+}
+
+#[tokio::test]
+async fn the_answer_is_what_the_model_says() {
+    let llm = ScriptedLlm::start().await;
+    let server = start(&llm).await;
+    let mut client = Client::open(server.addr()).await;
+    is_well(&mut client, &llm).await;
+    let request = llm.requests().pop().expect("one request");
+    let messages = request["messages"].as_array().expect("messages");
+    let last = messages.last().expect("a message");
+    assert_eq!((&last["role"], &last["content"]), (&"user".into(), &"Are you there?".into()), "{request}");
+    assert_eq!(request["stream"], true, "{request}");
+    // The next request has the answer in its history.
+    is_well(&mut client, &llm).await;
+    let request = llm.requests().pop().expect("a second request");
+    let said = request["messages"].as_array().expect("messages").iter().any(|message| {
+        message["role"] == "assistant"
+            && message["content"].as_str().is_some_and(|text| text.contains("well again"))
+    });
+    assert!(said, "{request}");
+}
+
+#[tokio::test]
+async fn every_failure_fails_one_response_and_the_session_goes_on() {
+    let llm = ScriptedLlm::start().await;
+    let server = start(&llm).await;
+    let mut client = Client::open(server.addr()).await;
+    let failures = [
+        Script::Status(500),
+        Script::Status(429),
+        Script::Status(404),
+        Script::Nonsense,
+        Script::CloseAfter(vec![]),
+        Script::CloseAfter(words("This sentence is complete. But this one is")),
+    ];
+    for failure in failures {
+        let before = llm.requests().len();
+        llm.script([failure.clone()]);
+        client.ask("Tell me something.").await;
+        let answer = client.answer().await;
+        assert_eq!(answer.status, "failed", "{failure:?}: {:?}", answer.details);
+        assert_eq!(answer.details["type"], "failed", "{failure:?}: {:?}", answer.details);
+        assert!(answer.details["error"].is_object(), "{failure:?}: {:?}", answer.details);
+        assert_eq!(llm.requests().len(), before + 1, "{failure:?}: no storm of retries");
+        is_well(&mut client, &llm).await;
+    }
+    // A spoken turn fails the same way, and its transcript is there all the same.
+    llm.script([Script::Status(500)]);
+    client.stream(&utterance(5_000)).await;
+    client.expect("conversation.item.input_audio_transcription.completed").await;
+    assert_eq!(client.answer().await.status, "failed");
+    is_well(&mut client, &llm).await;
+}
+
+#[tokio::test]
+async fn a_model_that_falls_silent_is_given_up() {
+    let mut llm = ScriptedLlm::start().await;
+    let url = llm.url();
+    let patience = ["--llm-first-token-s", "1", "--llm-between-tokens-s", "1"];
+    let server =
+        Server::fake_with(2, &[&["--llm-url", &url, "--llm-model", "scripted"], &patience[..]].concat())
+            .await;
+    let mut client = Client::open(server.addr()).await;
+    let stalls = [Script::Silence, Script::OnlyHead, Script::StallAfter(words("This much and no more."))];
+    for (number, stall) in stalls.into_iter().enumerate() {
+        llm.script([stall.clone()]);
+        client.ask("Tell me something.").await;
+        let answer = client.answer().await;
+        assert_eq!(answer.status, "failed", "{stall:?}: {:?}", answer.details);
+        llm.abandoned(number + 1, CANCEL_LIMIT).await;
+        is_well(&mut client, &llm).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_fails_the_response() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("bound"));
+    drop(listener);
+    let server = Server::fake_with(1, &["--llm-url", &url, "--llm-model", "scripted"]).await;
+    let mut client = Client::open(server.addr()).await;
+    for _ in 0..2 {
+        client.ask("Tell me something.").await;
+        assert_eq!(client.answer().await.status, "failed");
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_or_cancels_takes_the_request_along() {
+    let mut llm = ScriptedLlm::start().await;
+    let server = start(&llm).await;
+    let mut client = Client::open(server.addr()).await;
+    llm.script([Script::StallAfter(words("A first sentence, complete. "))]);
+    client.ask("Tell me something.").await;
+    let created = client.expect("response.created").await;
+    client.expect("response.output_audio.delta").await;
+    client.send(&serde_json::json!({ "type": "response.cancel" })).await;
+    let cancelled = client.rest_of_answer(&created).await;
+    assert_eq!(cancelled.status, "cancelled");
+    llm.abandoned(1, CANCEL_LIMIT).await;
+    is_well(&mut client, &llm).await;
+
+    llm.script([Script::Silence]);
+    client.ask("Tell me more.").await;
+    client.expect("response.created").await;
+    client.cut();
+    llm.abandoned(2, CANCEL_LIMIT).await;
+    server.all_units_free().await;
+
+    llm.script([Script::Silence]);
+    let mut client = Client::open(server.addr()).await;
+    client.ask("Tell me more.").await;
+    client.expect("response.created").await;
+    client.reset();
+    llm.abandoned(3, CANCEL_LIMIT).await;
+    server.all_units_free().await;
+}

@@ -1,0 +1,461 @@
+//! The real models still hear and speak: what a unit test cannot show.
+//!
+//! The model files are fetched if they are missing; the clips are in `tests/golden/speech`. No test is skipped.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::unwrap_used,
+    clippy::needless_range_loop,
+    reason = "a test may wait, and fails by panicking"
+)]
+#![expect(unsafe_code, reason = "a global allocator that counts")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use antiphon::audio::{Resampler, SampleRate, pcm};
+use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
+use antiphon::model::ort::{Graph, GraphOptions, Library, Provider, Terminate};
+use antiphon::model::piper::{Phonemizer, Piper};
+use antiphon::model::silero_vad::SileroVad;
+use antiphon::model::smart_turn::SmartTurn;
+use antiphon::model::{
+    DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, SttModel, TtsModel, TurnModel,
+    VadModel,
+};
+use antiphon::store::{Artefact, Cache};
+use antiphon::text::{WordErrors, word_errors};
+
+struct Counting;
+
+thread_local! {
+    static HEAP_CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: all calls go to the system's allocator; counting touches a thread-local number without a
+// destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HEAP_CALLS.set(HEAP_CALLS.get() + 1);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HEAP_CALLS.set(HEAP_CALLS.get() + 1);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Heap calls of this thread while `work` runs.
+fn heap_calls(work: impl FnOnce()) -> u64 {
+    let before = HEAP_CALLS.get();
+    work();
+    HEAP_CALLS.get() - before
+}
+
+/// The file in the cache; fetched if it is missing.
+fn model(artefact: Artefact) -> PathBuf {
+    static CACHE: OnceLock<Cache> = OnceLock::new();
+    let cache = CACHE.get_or_init(|| {
+        let cache = Cache::open(None).expect("a cache directory");
+        let stages: Vec<_> =
+            Artefact::ALL.iter().copied().filter(|artefact| *artefact != Artefact::LanguageModel).collect();
+        cache.fetch(&stages, &mut *antiphon::store::for_stderr()).expect("the models can be fetched");
+        cache
+    });
+    cache.path(artefact)
+}
+
+fn library() -> &'static Arc<Library> {
+    static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
+    LIBRARY.get_or_init(|| Library::open(&model(Artefact::OnnxRuntime)).unwrap())
+}
+
+/// A clip at 16 kHz.
+fn wav(path: &Path) -> Vec<i16> {
+    let mut reader =
+        hound::WavReader::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(reader.spec().channels, 1);
+    let samples: Vec<i16> = reader.samples::<i16>().map(Result::unwrap).collect();
+    to_16k(&samples, SampleRate::new(reader.spec().sample_rate).unwrap())
+}
+
+fn to_16k<S: pcm::Sample>(samples: &[S], rate: SampleRate) -> Vec<i16> {
+    let mut resampler = Resampler::new(rate, SampleRate::HZ_16K).unwrap();
+    let mut output = Vec::new();
+    let mut sink = |block: &[f32]| output.extend(block.iter().map(|&sample| pcm::to_i16(sample)));
+    resampler.push(samples, &mut sink);
+    resampler.finish(&mut sink);
+    output
+}
+
+/// Recorded clips and what is said in them.
+fn clips() -> Vec<(Vec<i16>, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech");
+    let list =
+        std::fs::read_to_string(folder.join("transcripts.tsv")).expect("the transcripts are in the tree");
+    let clip = |line: &str| {
+        let (name, words) = line.split_once('\t').expect("name, tab, words");
+        (wav(&folder.join(format!("{name}.wav"))), words.to_owned())
+    };
+    let clips: Vec<_> = list.lines().map(clip).collect();
+    assert_eq!(clips.len(), 10);
+    clips
+}
+
+fn moonshine() -> Moonshine {
+    let (encoder, decoder) = (model(Artefact::MoonshineEncoder), model(Artefact::MoonshineDecoder));
+    let tokenizer = model(Artefact::MoonshineTokenizer);
+    let paths = MoonshinePaths { encoder: &encoder, decoder: &decoder, tokenizer: &tokenizer };
+    Moonshine::load(library(), paths, &GraphOptions::default()).unwrap()
+}
+
+fn silero(rows_max: usize) -> SileroVad {
+    SileroVad::load(library(), &model(Artefact::SileroVad), &GraphOptions::default(), rows_max).unwrap()
+}
+
+fn smart_turn() -> SmartTurn {
+    SmartTurn::load(library(), &model(Artefact::SmartTurn), &GraphOptions::default()).unwrap()
+}
+
+const fn shared_by_threads<T: Send + Sync>() {}
+const _: () = {
+    shared_by_threads::<Library>();
+    shared_by_threads::<Graph>();
+    shared_by_threads::<Terminate>();
+};
+
+/// What the three sentences of the round trip sound like, in the way of espeak's `en-us`.
+const SENTENCES: [(&str, &str); 3] = [
+    ("Good morning, how are you today?", "ɡʊd mˈɔːɹnɪŋ, hˌaʊ ɑːɹ juː tədˈeɪ?"),
+    ("The train to the city leaves at seven.", "ðə tɹˈeɪn tə ðə sˈɪɾi lˈiːvz æt sˈɛvən."),
+    ("I will send you the report tomorrow afternoon.", "aɪ wɪl sˈɛnd juː ðə ɹᵻpˈoːɹt təmˈɑːɹoʊ ˌæftɚnˈuːn."),
+];
+
+fn phonemizer() -> Phonemizer {
+    Box::new(|text, phonemes| {
+        for sentence in text.split_inclusive(['.', '?']) {
+            if let Some((_, sounds)) = SENTENCES.iter().find(|(known, _)| *known == sentence.trim()) {
+                phonemes.push_str(sounds);
+                phonemes.push(' ');
+            }
+        }
+    })
+}
+
+fn piper() -> Piper {
+    let path = model(Artefact::PiperVoice);
+    let description = model(Artefact::PiperConfig);
+    Piper::load(library(), &path, &description, &GraphOptions::default(), phonemizer()).unwrap()
+}
+
+fn speech(samples: usize) -> Speech {
+    Speech { pcm: Vec::with_capacity(samples), rate: SampleRate::HZ_8K, source: SpeechSource::Pcm }
+}
+
+/// The probability for each window of `audio`.
+fn score(vad: &mut SileroVad, stream: &mut DetectorStream, audio: &[i16]) -> Vec<f32> {
+    let mut scores = Vec::new();
+    for window in audio.as_chunks::<DETECTOR_WINDOW>().0 {
+        vad.load(0, stream, window);
+        vad.run(1).unwrap();
+        scores.push(vad.store(0, stream));
+    }
+    scores
+}
+
+#[test]
+fn the_detector_hears_speech_and_nothing_else() {
+    let mut vad = silero(1);
+    let mut stream = DetectorStream::new();
+    let silence = score(&mut vad, &mut stream, &vec![0; 64_000]);
+    assert!(silence.iter().all(|&score| score < 0.1), "{silence:?}");
+    for (audio, said) in clips() {
+        stream.reset();
+        let scores = score(&mut vad, &mut stream, &audio);
+        assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)));
+        let share = scores.iter().filter(|&&score| score > 0.5).count() as f32 / scores.len() as f32;
+        assert!(share > 0.5, "{said}: speech in {share} of the windows");
+    }
+}
+
+#[test]
+fn rows_of_a_batch_do_not_hear_each_other() {
+    let clips = clips();
+    let mut vad = silero(8);
+    let windows = 60;
+    let alone: Vec<Vec<f32>> = clips[..8]
+        .iter()
+        .map(|clip| {
+            score(
+                &mut vad,
+                &mut DetectorStream::new(),
+                &clip.0[..DETECTOR_WINDOW * windows.min(clip.0.len() / DETECTOR_WINDOW)],
+            )
+        })
+        .collect();
+    for rows in [2, 3, 8] {
+        let mut streams = vec![DetectorStream::new(); rows];
+        for n in 0..alone[..rows].iter().map(Vec::len).min().unwrap() {
+            // Rows are given in another order for every window.
+            let caller = |row: usize| (row + n) % rows;
+            for row in 0..rows {
+                let window = clips[caller(row)].0.as_chunks().0[n];
+                vad.load(row, &streams[caller(row)], &window);
+            }
+            vad.run(rows).unwrap();
+            for row in 0..rows {
+                let score = vad.store(row, &mut streams[caller(row)]);
+                let expected = alone[caller(row)][n];
+                assert!(
+                    (score - expected).abs() < 1e-5,
+                    "row {row} of {rows}, window {n}: {score}, alone {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_detector_that_was_reset_is_a_fresh_one() {
+    let clips = clips();
+    let fresh = score(&mut silero(1), &mut DetectorStream::new(), &clips[1].0);
+    let mut used = silero(1);
+    let mut stream = DetectorStream::new();
+    let first = score(&mut used, &mut stream, &clips[0].0);
+    let without_reset = score(&mut used, &mut stream.clone(), &clips[1].0);
+    stream.reset();
+    assert_eq!(score(&mut used, &mut stream, &clips[1].0), fresh);
+    assert_ne!(without_reset, fresh, "the state matters");
+    let mut shared = used.share().unwrap();
+    assert_eq!(score(&mut shared, &mut DetectorStream::new(), &clips[0].0), first);
+}
+
+#[test]
+fn runs_of_fixed_shape_make_no_heap_call() {
+    let clips = clips();
+    let mut vad = silero(4);
+    let mut streams = vec![DetectorStream::new(); 4];
+    let calls = heap_calls(|| {
+        for (n, window) in clips[0].0.as_chunks::<DETECTOR_WINDOW>().0.iter().enumerate() {
+            let rows = n % 4 + 1;
+            for (row, stream) in streams[..rows].iter().enumerate() {
+                vad.load(row, stream, window);
+            }
+            vad.run(rows).unwrap();
+            for (row, stream) in streams[..rows].iter_mut().enumerate() {
+                vad.store(row, stream);
+            }
+        }
+    });
+    assert_eq!(calls, 0, "detector");
+    let mut turn = smart_turn();
+    assert_eq!(heap_calls(|| _ = turn.completion(&clips[0].0).unwrap()), 0, "turn");
+    let mut moonshine = moonshine();
+    let mut transcript = String::with_capacity(1_000);
+    let calls = heap_calls(|| moonshine.transcribe(&clips[0].0, &|| false, &mut transcript).unwrap());
+    assert_eq!(calls, 0, "recognition");
+    let (mut piper, mut speech) = (piper(), speech(500_000));
+    let calls = heap_calls(|| {
+        piper.synthesise(SENTENCES[0].0, 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
+    });
+    assert_eq!(calls, 0, "voice");
+    let mut resampler = Resampler::new(SampleRate::HZ_24K, SampleRate::HZ_16K).unwrap();
+    Resampler::prepare();
+    let mut sum = 0.0;
+    let calls = heap_calls(|| {
+        let mut sink = |block: &[f32]| sum += block.iter().sum::<f32>();
+        resampler.push(&clips[0].0, &mut sink);
+        resampler.finish(&mut sink);
+        resampler.set_rates(SampleRate::HZ_22K, SampleRate::HZ_24K).unwrap();
+        resampler.push(&speech.pcm, &mut sink);
+    });
+    assert_eq!(calls, 0, "resampler");
+    assert!(heap_calls(|| drop(std::hint::black_box(Box::new(1)))) > 0, "the allocator counts");
+}
+
+#[test]
+fn recorded_speech_is_understood() {
+    let mut moonshine = moonshine();
+    let mut transcript = String::new();
+    let mut errors = WordErrors::default();
+    for (audio, said) in clips() {
+        moonshine.transcribe(&audio, &|| false, &mut transcript).unwrap();
+        println!("{said} | {transcript}");
+        errors += word_errors(&said, &transcript);
+    }
+    assert!(errors.rate() <= 0.05, "{errors:?}");
+}
+
+/// Longer than the network takes at once: it is cut where nobody speaks, and no word is lost there.
+#[test]
+fn a_long_utterance_is_understood_to_its_end() {
+    let (mut audio, mut said) = (Vec::new(), String::new());
+    for (clip, words) in clips().into_iter().filter(|(clip, _)| clip.len() > 40_000) {
+        audio.extend_from_slice(&clip);
+        said = format!("{said} {words}");
+    }
+    let (audio, said) = ([audio.as_slice(), &audio].concat(), format!("{said} {said}"));
+    assert!(audio.len() > 40 * 16_000, "{} samples", audio.len());
+    let mut transcript = String::new();
+    moonshine().transcribe(&audio, &|| false, &mut transcript).unwrap();
+    let errors = word_errors(&said, &transcript);
+    assert!(errors.rate() <= 0.12, "{errors:?}: {transcript}");
+}
+
+#[test]
+fn stale_work_is_given_up_between_steps() {
+    let audio = &clips()[0].0;
+    let mut moonshine = moonshine();
+    let mut transcript = String::new();
+    for most in [0, 1, 5] {
+        let asked = Cell::new(0);
+        let stale = || asked.replace(asked.get() + 1) == most;
+        assert!(matches!(moonshine.transcribe(audio, &stale, &mut transcript), Err(ModelError::Stale)));
+        assert_eq!(asked.get(), most + 1);
+    }
+    moonshine.transcribe(audio, &|| false, &mut transcript).unwrap();
+    assert!(transcript.contains("John Dashwood"), "{transcript}");
+    let (mut piper, mut speech) = (piper(), speech(500_000));
+    let done = piper.synthesise(SENTENCES[0].0, 1.0, SampleRate::HZ_24K, &|| true, &mut speech);
+    assert!(matches!(done, Err(ModelError::Stale)) && speech.pcm.is_empty());
+}
+
+/// The stop comes from another thread while the network runs; the work is stale only once it has begun.
+#[test]
+fn a_run_is_ended_from_another_thread() {
+    let (mut piper, mut speech) = (piper(), speech(2_000_000));
+    let text = SENTENCES.map(|(text, _)| text).join(" ");
+    let (begun, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    let terminate = piper.terminate();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Acquire) {
+                if begun.load(Ordering::Acquire) {
+                    terminate.stop();
+                }
+                std::thread::yield_now();
+            }
+        });
+        // Not stale when asked before a run, stale when asked after a run that was stopped: so the run itself
+        // ended.
+        let asked = Cell::new(0);
+        let stale = || {
+            begun.store(true, Ordering::Release);
+            asked.replace(asked.get() + 1) > 0
+        };
+        let done = piper.synthesise(&text, 1.0, SampleRate::HZ_24K, &stale, &mut speech);
+        ended.store(true, Ordering::Release);
+        assert!(matches!(done, Err(ModelError::Stale)), "{done:?}");
+        assert!(speech.pcm.is_empty(), "the first run was stopped");
+    });
+    piper.synthesise(&text, 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
+    assert!(speech.pcm.len() > 60_000, "the voice speaks again");
+}
+
+#[test]
+fn whole_sentences_are_complete_and_cut_ones_less_so() {
+    let mut turn = smart_turn();
+    let (mut whole, mut cut) = (0.0, 0.0);
+    let clips = clips();
+    for (audio, said) in &clips[..5] {
+        let mut with_silence = audio.clone();
+        with_silence.extend([0; 3_200]);
+        let mut half = audio[..audio.len() / 2].to_vec();
+        half.extend([0; 3_200]);
+        let scores = (turn.completion(&with_silence).unwrap(), turn.completion(&half).unwrap());
+        println!("{said}: whole {:.3}, cut {:.3}", scores.0, scores.1);
+        whole += scores.0 / 5.0;
+        cut += scores.1 / 5.0;
+    }
+    assert!(whole > 0.6 && cut < whole - 0.2, "whole {whole}, cut {cut}");
+}
+
+#[test]
+fn what_is_spoken_is_understood() {
+    let (mut piper, mut moonshine) = (piper(), moonshine());
+    let mut shared = piper.share(phonemizer()).unwrap();
+    let mut speech = speech(20 * 22_050);
+    let mut transcript = String::new();
+    let mut errors = WordErrors::default();
+    for (text, _) in SENTENCES {
+        for piper in [&mut piper, &mut shared] {
+            piper.synthesise(text, 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
+            assert_eq!((speech.rate, speech.source), (SampleRate::HZ_22K, SpeechSource::Pcm));
+            let peak = speech.pcm.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+            assert!((0.05..=1.0).contains(&peak), "peak {peak}");
+            let lead = speech.pcm.iter().position(|sample| sample.abs() > 0.02).unwrap();
+            assert!(lead < 22_050 / 20, "{lead} samples of silence first");
+            moonshine.transcribe(&to_16k(&speech.pcm, speech.rate), &|| false, &mut transcript).unwrap();
+            println!("{text} | {transcript} | {} s, peak {peak}", speech.pcm.len() as f32 / 22_050.0);
+            errors += word_errors(text, &transcript);
+        }
+    }
+    assert!(errors.rate() <= 0.1, "{errors:?}");
+    piper.synthesise("...", 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
+    assert!(speech.pcm.is_empty(), "nothing to speak");
+}
+
+#[test]
+fn speech_is_as_fast_as_asked_and_never_larger_than_its_room() {
+    let mut piper = piper();
+    let text = SENTENCES.map(|(text, _)| text).join(" ");
+    let mut say = |speed, room| {
+        let mut speech = speech(room);
+        let room = speech.pcm.capacity();
+        piper.synthesise(&text, speed, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
+        assert_eq!(speech.pcm.capacity(), room, "the buffer did not grow");
+        speech.pcm.len()
+    };
+    let normal = say(1.0, 1_000_000);
+    let slow = say(0.5, 1_000_000);
+    assert!((1.6..2.4).contains(&(slow as f32 / normal as f32)), "{normal}, slow {slow}");
+    let hurried = say(1.0, normal / 2);
+    assert!(hurried > normal / 5, "{hurried} samples in room for {}", normal / 2);
+}
+
+#[test]
+fn wrong_files_are_named_with_what_was_found_and_expected() {
+    let vad = model(Artefact::SileroVad);
+    let description = model(Artefact::PiperConfig);
+    let options = GraphOptions::default();
+    let error = SmartTurn::load(library(), &vad, &options).unwrap_err().to_string();
+    assert!(
+        error.contains("silero_vad_op18_ifless.onnx")
+            && error.contains("input_features of F32 [-1, 80, 800]"),
+        "{error}"
+    );
+    let error = SileroVad::load(library(), &description, &options, 1).unwrap_err().to_string();
+    assert!(
+        error.contains("en_US-joe-medium.onnx.json") && error.contains("expected an ONNX model"),
+        "{error}"
+    );
+    let error = SileroVad::load(library(), Path::new("/nowhere/vad.onnx"), &options, 1).unwrap_err();
+    assert!(matches!(error, ModelError::Missing { .. }), "{error}");
+    let error = Library::open(Path::new("/nowhere/libonnxruntime.so")).unwrap_err();
+    assert!(matches!(error, ModelError::Missing { .. }), "{error}");
+    let error = Library::open(&vad).unwrap_err();
+    assert!(matches!(error, ModelError::Wrong { .. }), "{error}");
+}
+
+#[test]
+fn execution_providers_are_chosen_by_name() {
+    assert!(library().providers().unwrap().contains(&"CPUExecutionProvider".to_owned()));
+    assert!(library().version().starts_with("1."));
+    let vad = model(Artefact::SileroVad);
+    for name in ["cuda", "TensorRT", "OpenVINO", "XNNPACK", "Abacus"] {
+        let provider = Provider { name: name.into(), settings: vec![("device_id".into(), "0".into())] };
+        let options = GraphOptions { provider, ..GraphOptions::default() };
+        let error = SileroVad::load(library(), &vad, &options, 1).unwrap_err().to_string();
+        println!("{error}");
+        assert!(error.contains(name) && error.contains("CPUExecutionProvider"), "{error}");
+    }
+}
