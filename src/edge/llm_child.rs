@@ -23,9 +23,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::chat::{ChatEndpoint, ChatError};
 
-/// Instructions for the built-in model where a session brings none. Short, since a model of 135 million parameters
-/// loses track of long ones; it is in the model's cache from the start.
-pub const INSTRUCTIONS: &str = "You are a friendly voice assistant. Answer in one or two short sentences.";
+/// Instructions for the built-in model where a session brings none; they are in the model's cache from the start.
+///
+/// A model of 135 million parameters takes every word for a hint: told that it is friendly, or reminded of a voice, it
+/// answers "What is the capital of France?" in broken French. Four simple questions with four seeds each and the default
+/// sampling gave 13 right answers of 16; two other wordings gave 9 and 10 (`SmolLM2-135M-Instruct`, Q4_1).
+pub const INSTRUCTIONS: &str =
+    "You are a helpful assistant. Answer in plain English, in one or two short sentences.";
 
 /// How long the process may take to load its model and run it once.
 const READY_WAIT: Duration = Duration::from_secs(120);

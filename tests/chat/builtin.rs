@@ -16,7 +16,7 @@ const HANG: Duration = Duration::from_secs(300);
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_antiphon");
 
-fn gguf() -> PathBuf {
+pub(crate) fn gguf() -> PathBuf {
     let cache = Cache::open(None).expect("a cache directory");
     cache.fetch(&[Artefact::LanguageModel], &mut *for_stderr()).expect("the model can be fetched");
     cache.path(Artefact::LanguageModel)

@@ -1,12 +1,13 @@
 //! The engine alone, step by step: who gets what when.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use antiphon::model::llama::{
     Completion, CompletionSink, CompletionUsage, End, Engine, EngineSettings, Limit, Sampling, Weights,
 };
+
+use crate::builtin::gguf;
 
 /// What a sink has seen.
 #[derive(Default)]
@@ -55,9 +56,7 @@ fn pieces(seen: &Seen) -> usize {
 /// One test: llama.cpp's backend can be made once in a process.
 #[test]
 fn steps_are_fair_and_end_when_nobody_reads() {
-    let file =
-        std::env::var_os("ANTIPHON_GGUF").expect("set ANTIPHON_GGUF to the file of SmolLM2-135M-Instruct");
-    let weights: &'static Weights = Box::leak(Box::new(Weights::load(Path::new(&file)).expect("a model")));
+    let weights: &'static Weights = Box::leak(Box::new(Weights::load(&gguf()).expect("a model")));
     let settings = EngineSettings { slots: 2, context: 512, threads: 2 };
     let mut engine = Engine::new(weights, settings).expect("memory");
     assert!(engine.is_idle());
