@@ -53,9 +53,13 @@ pub struct ServeArgs {
     pub cache: Option<PathBuf>,
 }
 
-/// Suits a small model whose answers are spoken.
+/// Instructions of a session that brings none; the built-in model has them in its cache from the start.
+///
+/// A model of 135 million parameters takes every word for a hint: told that it is friendly, or reminded of a voice, it
+/// answers "What is the capital of France?" in broken French. Four simple questions with four seeds each and the default
+/// sampling gave 13 right answers of 16; two other wordings gave 9 and 10 (`SmolLM2-135M-Instruct`, Q4_1).
 pub const DEFAULT_INSTRUCTIONS: &str =
-    "You are a friendly voice assistant. Answer in one or two short sentences, in plain words.";
+    "You are a helpful assistant. Answer in plain English, in one or two short sentences.";
 
 /// Which stages run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -13,5 +13,8 @@
 mod builtin;
 #[path = "chat/client.rs"]
 mod client;
+#[cfg(feature = "builtin-llm")]
+#[path = "chat/engine.rs"]
+mod engine;
 #[path = "chat/scripted_server.rs"]
 mod scripted_server;

@@ -23,10 +23,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::chat::{ChatEndpoint, ChatError};
 
-/// Instructions for the built-in model where a session brings none. Short, since a model of 135 million parameters
-/// loses track of long ones; it is in the model's cache from the start.
-pub const INSTRUCTIONS: &str = "You are a friendly voice assistant. Answer in one or two short sentences.";
-
 /// How long the process may take to load its model and run it once.
 const READY_WAIT: Duration = Duration::from_secs(120);
 

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use antiphon::config::DEFAULT_INSTRUCTIONS;
 use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
-use antiphon::edge::llm_child::{INSTRUCTIONS, LlmChild, LlmChildError, LlmChildSettings};
+use antiphon::edge::llm_child::{LlmChild, LlmChildError, LlmChildSettings};
 use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, Role, TokenUsage};
 use antiphon::store::{Artefact, Cache, for_stderr};
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ const HANG: Duration = Duration::from_secs(300);
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_antiphon");
 
-fn gguf() -> PathBuf {
+pub(crate) fn gguf() -> PathBuf {
     let cache = Cache::open(None).expect("a cache directory");
     cache.fetch(&[Artefact::LanguageModel], &mut *for_stderr()).expect("the model can be fetched");
     cache.path(Artefact::LanguageModel)
@@ -39,7 +40,7 @@ fn client(child: &LlmChild) -> ChatClient {
 }
 
 fn messages(turns: &[&str]) -> Vec<ChatMessage> {
-    let mut messages = vec![ChatMessage { role: Role::System, content: INSTRUCTIONS.to_owned() }];
+    let mut messages = vec![ChatMessage { role: Role::System, content: DEFAULT_INSTRUCTIONS.to_owned() }];
     for (turn, content) in turns.iter().enumerate() {
         let role = if turn % 2 == 0 { Role::User } else { Role::Assistant };
         messages.push(ChatMessage { role, content: (*content).to_owned() });

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::edge::llm_child::INSTRUCTIONS;
+use crate::config::DEFAULT_INSTRUCTIONS;
 use crate::model::ModelError;
 use crate::model::llama::{
     Completion, CompletionSink, CompletionUsage, End, Engine, Limit, Sampling, Weights,
@@ -124,7 +124,7 @@ fn work(mut engine: Engine, requests: &Receiver<Request>) {
 pub(super) fn warm_up(engine: &mut Engine, weights: &Weights) -> Result<(), ModelError> {
     let failure = Arc::new(Mutex::new(None));
     let completion = Completion {
-        prompt: weights.prompt([("system", INSTRUCTIONS), ("user", "Hello.")])?,
+        prompt: weights.prompt([("system", DEFAULT_INSTRUCTIONS), ("user", "Hello.")])?,
         sampling: Sampling::default(),
         limit: Limit { hard: 4, soft: None },
         sink: Box::new(WarmUpSink { failure: Arc::clone(&failure) }),

@@ -4,7 +4,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, SystemTime};
 
@@ -17,6 +16,7 @@ use axum::{Json, Router};
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use uuid::Uuid;
 
 use super::api::{AnswerHead, ApiError, ApiRequest};
 use super::engine_thread::{Progress, ProgressSink, Request};
@@ -35,7 +35,6 @@ pub(super) struct Served {
     slots: Vec<Arc<Semaphore>>,
     /// Tokens of one slot.
     context: usize,
-    answers: AtomicU64,
 }
 
 impl Served {
@@ -46,7 +45,7 @@ impl Served {
         context: u32,
     ) -> Self {
         let slots = (0..slots).map(|_| Arc::new(Semaphore::new(COMPLETIONS_PER_SLOT))).collect();
-        Self { weights, requests, slots, context: context as usize, answers: AtomicU64::new(0) }
+        Self { weights, requests, slots, context: context as usize }
     }
 
     /// A place in the slot that was asked for, or in any that is free.
@@ -87,12 +86,13 @@ impl Served {
             TrySendError::Full(_) => ApiError::new(429, "server_busy", "too many requests at once"),
             TrySendError::Disconnected(_) => ApiError::new(503, "engine_gone", "the engine has ended"),
         })?;
-        // ORDERING: Relaxed, the number only has to be another one each time.
-        let number = self.answers.fetch_add(1, Ordering::Relaxed);
         let created =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let head =
-            AnswerHead { id: format!("chatcmpl-{number}"), model: self.weights.name().to_owned(), created };
+        let head = AnswerHead {
+            id: format!("chatcmpl-{}", Uuid::new_v4().simple()),
+            model: self.weights.name().to_owned(),
+            created,
+        };
         Ok(Answer { progress, head, _permit: permit })
     }
 }
