@@ -1,6 +1,5 @@
 //! The composition root: profile → models → slab → stage threads → edge, and the way back.
 
-use std::io::PipeReader;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,6 +23,7 @@ use crate::rt::thread::ThreadSpec;
 use crate::session::SessionConfig;
 use crate::stage::{SttStage, TtsStage, VadStage, WorkerSpec, spawn_worker};
 use crate::stage_models::{StageModels, StageModelsError};
+use crate::sync::AlarmReader;
 use crate::unit::{Bells, EdgeBell, StageBell, UnitSlab};
 
 /// Why the server could not start, or ended.
@@ -94,7 +94,7 @@ fn build_slab(
     units: usize,
     counts: &Counts,
     models: &StageModels,
-) -> Result<(&'static UnitSlab, PipeReader), ServeError> {
+) -> Result<(&'static UnitSlab, AlarmReader), ServeError> {
     let (edge, rings) = EdgeBell::new(units).map_err(system("pipe"))?;
     let stage =
         |workers: u16| -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, workers.into()))) };
@@ -159,7 +159,7 @@ fn stop_workers(slab: &UnitSlab, workers: Vec<JoinHandle<()>>) {
 fn run_edge(
     runtime: &Runtime,
     args: &ServeArgs,
-    (slab, rings): (&'static UnitSlab, PipeReader),
+    (slab, rings): (&'static UnitSlab, AlarmReader),
     profile: &Profile,
     counts: &Counts,
 ) -> Result<(), ServeError> {
@@ -222,7 +222,7 @@ fn run_edge(
     })
 }
 
-async fn watch_bell(slab: &'static UnitSlab, wakers: Arc<Wakers>, rings: PipeReader) {
+async fn watch_bell(slab: &'static UnitSlab, wakers: Arc<Wakers>, rings: AlarmReader) {
     if let Err(error) = bell::dispatch(slab, wakers, rings).await {
         tracing::error!(%error, "the edge's doorbell can not be watched");
         std::process::exit(1);

@@ -1,7 +1,6 @@
 //! The dispatcher: one task that sleeps on the edge's doorbell, wakes the task that a ring is for, and drains the units
 //! whose client has gone.
 
-use std::io::PipeReader;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +9,9 @@ use tokio::sync::Notify;
 
 use crate::clock;
 use crate::limits::{CLAIM_WAIT_MS, DRAIN_MS_MAX};
-use crate::message::{Epoch, Moment, SpeechOut, SttEvent, UnitId};
-use crate::unit::{Cause, EdgeSignal, SlotState, UnitLease, UnitSlab};
+use crate::message::{Epoch, Moment, UnitId};
+use crate::sync::AlarmReader;
+use crate::unit::{Drain, EdgeSignal, SlotState, UnitLease, UnitSlab};
 
 /// Where the tasks of each unit wait.
 #[derive(Debug)]
@@ -62,14 +62,10 @@ impl Wakers {
     }
 }
 
-/// What a draining unit still owes.
+/// A drain and its patience.
 #[derive(Clone, Copy, Debug)]
-struct Drain {
-    epoch: Epoch,
-    /// The marker has come out of `text_events`.
-    text: bool,
-    /// The marker has come out of `audio_out`.
-    audio: bool,
+struct Pending {
+    drain: Drain,
     quarantine_at: Moment,
 }
 
@@ -77,11 +73,15 @@ struct Drain {
 ///
 /// # Errors
 /// When the doorbell's descriptor can not be watched.
-pub async fn dispatch(slab: &'static UnitSlab, wakers: Arc<Wakers>, pipe: PipeReader) -> std::io::Result<()> {
+pub async fn dispatch(
+    slab: &'static UnitSlab,
+    wakers: Arc<Wakers>,
+    alarm: AlarmReader,
+) -> std::io::Result<()> {
     let bell = slab.bells.edge;
-    let pipe = Receiver::from_owned_fd(pipe.into())?;
+    let pipe = Receiver::from_owned_fd(alarm.into())?;
     let mut rings = [0; 64];
-    let mut drains: Vec<Option<Drain>> = vec![None; slab.len()];
+    let mut drains: Vec<Option<Pending>> = vec![None; slab.len()];
     loop {
         bell.take_all(|signal, unit| match signal {
             EdgeSignal::Llm => wakers.llm(unit).notify_one(),
@@ -100,7 +100,7 @@ pub async fn dispatch(slab: &'static UnitSlab, wakers: Arc<Wakers>, pipe: PipeRe
             continue;
         }
         let now = clock::now();
-        let next = drains.iter().flatten().map(|drain| drain.quarantine_at).filter(|at| *at > now).min();
+        let next = drains.iter().flatten().map(|pending| pending.quarantine_at).filter(|at| *at > now).min();
         let timer = async {
             match next {
                 Some(at) => tokio::time::sleep(at.since(now)).await,
@@ -117,42 +117,30 @@ pub async fn dispatch(slab: &'static UnitSlab, wakers: Arc<Wakers>, pipe: PipeRe
     }
 }
 
-/// Takes everything out that the unit still gives, and frees it when both markers of its epoch have come: then true.
-fn drain(slab: &'static UnitSlab, unit: UnitId, epoch: Epoch, slot: &mut Option<Drain>) -> bool {
-    let drain = match slot {
-        Some(drain) if drain.epoch == epoch => drain,
-        _ => slot.insert(Drain {
-            epoch,
-            text: false,
-            audio: false,
+/// Goes on with the drain of `unit`; true when that has made it free.
+fn drain(slab: &UnitSlab, unit: UnitId, epoch: Epoch, slot: &mut Option<Pending>) -> bool {
+    let pending = match slot {
+        Some(pending) if pending.drain.epoch() == epoch => pending,
+        _ => slot.insert(Pending {
+            drain: Drain::new(epoch),
             quarantine_at: clock::now() + Duration::from_millis(DRAIN_MS_MAX),
         }),
     };
-    {
-        let mut port = slab.unit(unit).edge.borrow();
-        while port.vad_events.pop().is_some() {}
-        while let Some(event) = port.stt_events.pop() {
-            drain.text |= matches!(event, SttEvent::SessionEnd { epoch: ended } if ended == epoch);
-        }
-        while let Some(out) = port.audio_out.pop() {
-            drain.audio |= matches!(out, SpeechOut::SessionEnd { epoch: ended } if ended == epoch);
-        }
-    }
-    let done = drain.text && drain.audio;
-    if done {
+    let free = pending.drain.advance(slab, unit);
+    if free {
         *slot = None;
-        slab.finish_drain(unit, epoch);
     }
-    done
+    free
 }
 
-fn quarantine_late(slab: &UnitSlab, drains: &[Option<Drain>]) {
+fn quarantine_late(slab: &UnitSlab, drains: &[Option<Pending>]) {
     let now = clock::now();
-    for ((id, unit), drain) in slab.iter().zip(drains) {
-        let Some(drain) = drain.filter(|drain| drain.quarantine_at <= now) else { continue };
-        if unit.slot.quarantine(drain.epoch) {
-            unit.counters.set_cause(Cause::DrainTimeout);
-            tracing::error!(unit = %id, text = drain.text, audio = drain.audio, "drain took too long, unit in quarantine");
+    for ((unit, _), pending) in slab.iter().zip(drains) {
+        let Some(Pending { drain, .. }) = pending.filter(|pending| pending.quarantine_at <= now) else {
+            continue;
+        };
+        if drain.quarantine(slab, unit) {
+            tracing::error!(%unit, ?drain, "drain took too long, unit in quarantine");
         }
     }
 }

@@ -85,7 +85,7 @@ struct LlmTask<'a> {
     id: UnitId,
     wakers: Arc<Wakers>,
     server: Arc<ModelServer>,
-    port: atomic_refcell::AtomicRefMut<'a, LlmPort>,
+    port: crate::sync::PortGuard<'a, LlmPort>,
 }
 
 impl LlmTask<'_> {

@@ -3,8 +3,6 @@
 //! *Thread:* `vad-<n>`. *Never:* blocks, locks, allocates. *In:* `audio_in`. *Out:* `speech`, `text_events`.
 //! *Budget:* `vad_us_p99` of the hw-profile. Windows of different units go through the network together.
 
-use atomic_refcell::AtomicRefMut;
-
 use super::{Deadlines, Stage};
 use crate::audio::{SampleRate, Transition, pcm};
 use crate::limits::{
@@ -15,6 +13,7 @@ use crate::message::{
     UtteranceId, VadEvent, VadMode,
 };
 use crate::model::{DETECTOR_WINDOW, VadModel};
+use crate::sync::PortGuard;
 use crate::unit::{OpenUtterance, Unit, UnitCounters, UnitSlab, VadPort};
 
 const _: () = assert!(DETECTOR_WINDOW == SPEECH_FRAME_SAMPLES, "a window is a speech frame");
@@ -32,7 +31,7 @@ const ROUNDS_MAX: usize = 4;
 pub struct VadStage {
     model: Box<dyn VadModel>,
     /// Ports of the units at hand; empty between calls.
-    ports: Vec<(UnitId, AtomicRefMut<'static, VadPort>)>,
+    ports: Vec<(UnitId, PortGuard<'static, VadPort>)>,
     /// For each row of the network, the index in `ports`.
     rows: Vec<usize>,
 }

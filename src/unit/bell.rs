@@ -1,11 +1,10 @@
 //! Doorbells: who pushes wakes who reads, at once, and for one atomic operation when the reader is awake.
 
-use std::io::{PipeReader, PipeWriter};
 use std::sync::OnceLock;
-use std::thread::Thread;
 
 use crate::message::UnitId;
-use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use crate::sync::thread::{self, Thread};
+use crate::sync::{Alarm, AlarmReader, AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
 const WORD: usize = 64;
 
@@ -19,21 +18,21 @@ impl ReadySet {
     }
 
     fn insert(&self, unit: UnitId) {
-        // ORDERING: SeqCst in this file wherever "set a bit, then look who sleeps" meets "say that I sleep, then look at
-        // the bits": one of the two must see the other.
-        self.0[unit.index() / WORD].fetch_or(1 << (unit.index() % WORD), Ordering::SeqCst);
+        // ORDERING: Release: who takes the bit sees what was done before it was set.
+        self.0[unit.index() / WORD].fetch_or(1 << (unit.index() % WORD), Ordering::Release);
     }
 
     /// Takes one unit out of a word, the lowest.
     fn take_from(&self, word: usize) -> Option<UnitId> {
         loop {
-            // ORDERING: see `insert`.
-            let bits = self.0[word].load(Ordering::SeqCst);
+            // ORDERING: Relaxed: a guess that the `fetch_and` checks.
+            let bits = self.0[word].load(Ordering::Relaxed);
             if bits == 0 {
                 return None;
             }
             let bit = bits & bits.wrapping_neg();
-            if self.0[word].fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
+            // ORDERING: Acquire pairs with the Release in `insert`.
+            if self.0[word].fetch_and(!bit, Ordering::Acquire) & bit != 0 {
                 let index = word * WORD + bit.trailing_zeros() as usize;
                 return Some(UnitId::new(
                     u16::try_from(index).expect("the slab holds at most u16::MAX units"),
@@ -43,8 +42,8 @@ impl ReadySet {
     }
 
     fn is_empty(&self) -> bool {
-        // ORDERING: see `insert`.
-        self.0.iter().all(|word| word.load(Ordering::SeqCst) == 0)
+        // ORDERING: Relaxed: before a sleep the fence of the sleeper makes it good.
+        self.0.iter().all(|word| word.load(Ordering::Relaxed) == 0)
     }
 }
 
@@ -86,7 +85,7 @@ impl StageBell {
 
     /// Names the calling thread as worker `worker`; before its first [`StageBell::sleep`].
     pub fn attend(&self, worker: usize) {
-        self.workers[worker].get_or_init(std::thread::current);
+        self.workers[worker].get_or_init(thread::current);
     }
 
     /// Something is there for `unit`.
@@ -100,14 +99,18 @@ impl StageBell {
     }
 
     fn wake_one(&self) {
+        // ORDERING: a unit's bit was set, a fence, then the look who sleeps; `sleep` says that it sleeps, a fence, then
+        // looks at the bits. One of the two sees the other.
+        fence(Ordering::SeqCst);
         loop {
-            // ORDERING: see `ReadySet::insert`.
-            let sleepers = self.sleepers.load(Ordering::SeqCst);
+            // ORDERING: Relaxed: after the fence; a guess that the `fetch_and` checks.
+            let sleepers = self.sleepers.load(Ordering::Relaxed);
             if sleepers == 0 {
                 return;
             }
             let bit = sleepers & sleepers.wrapping_neg();
-            if self.sleepers.fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
+            // ORDERING: Release: the worker that finds its bit gone sees the unit that it was woken for.
+            if self.sleepers.fetch_and(!bit, Ordering::Release) & bit != 0 {
                 if let Some(thread) = self.workers[bit.trailing_zeros() as usize].get() {
                     thread.unpark();
                 }
@@ -150,22 +153,24 @@ impl StageBell {
     /// Sleeps until a ring or `timeout`; returns at once when a unit is ready. Only worker `worker` may call it.
     pub fn sleep(&self, worker: usize, timeout: Option<std::time::Duration>) {
         let bit = 1 << worker;
-        // ORDERING: see `ReadySet::insert`.
-        self.sleepers.fetch_or(bit, Ordering::SeqCst);
+        // ORDERING: Relaxed, made good by the fence; see `wake_one`.
+        self.sleepers.fetch_or(bit, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         if self.ready.is_empty() && !self.is_stopping() {
             match timeout {
-                Some(timeout) => std::thread::park_timeout(timeout),
-                None => std::thread::park(),
+                Some(timeout) => thread::park_timeout(timeout),
+                None => thread::park(),
             }
         }
-        // ORDERING: see `ReadySet::insert`.
-        self.sleepers.fetch_and(!bit, Ordering::SeqCst);
+        // ORDERING: Acquire pairs with the Release in `wake_one`.
+        self.sleepers.fetch_and(!bit, Ordering::Acquire);
     }
 
     /// Tells the workers to end.
     pub fn stop(&self) {
-        // ORDERING: SeqCst as for a ring: a worker that is about to sleep sees it.
-        self.stopping.store(true, Ordering::SeqCst);
+        // ORDERING: Relaxed: an unpark is kept for a worker that is about to sleep, and it publishes what was stored
+        // before it.
+        self.stopping.store(true, Ordering::Relaxed);
         self.workers.iter().filter_map(OnceLock::get).for_each(Thread::unpark);
     }
 
@@ -173,7 +178,7 @@ impl StageBell {
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         // ORDERING: see `stop`.
-        self.stopping.load(Ordering::SeqCst)
+        self.stopping.load(Ordering::Relaxed)
     }
 }
 
@@ -192,7 +197,7 @@ pub enum EdgeSignal {
 pub struct EdgeBell {
     ready: [ReadySet; 2],
     asleep: AtomicBool,
-    pipe: PipeWriter,
+    alarm: Alarm,
 }
 
 impl EdgeBell {
@@ -200,20 +205,20 @@ impl EdgeBell {
     ///
     /// # Errors
     /// When the system gives no pipe.
-    pub fn new(units: usize) -> std::io::Result<(Self, PipeReader)> {
-        let (reader, pipe) = std::io::pipe()?;
-        rustix::io::ioctl_fionbio(&pipe, true)?;
+    pub fn new(units: usize) -> std::io::Result<(Self, AlarmReader)> {
+        let (alarm, reader) = Alarm::new()?;
         let ready = [ReadySet::new(units), ReadySet::new(units)];
-        Ok((Self { ready, asleep: AtomicBool::new(false), pipe }, reader))
+        Ok((Self { ready, asleep: AtomicBool::new(false), alarm }, reader))
     }
 
     /// Something is there for `unit`.
     pub fn ring(&self, signal: EdgeSignal, unit: UnitId) {
         self.ready[signal as usize].insert(unit);
-        // ORDERING: see `ReadySet::insert`; the plain load first keeps the line shared while the dispatcher is awake.
-        if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
-            // A full pipe is readable, which is all that matters; a closed one means that the edge has ended.
-            let _ = rustix::io::write(&self.pipe, &[1]);
+        // ORDERING: the bit, a fence, then the look who sleeps, as in `StageBell::wake_one`; the other side is
+        // `may_sleep`. The plain load first keeps the line shared while the dispatcher is awake.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+            self.alarm.sound();
         }
     }
 
@@ -231,19 +236,20 @@ impl EdgeBell {
     /// The dispatcher is about to sleep: true if it may, false if something has been rung meanwhile.
     #[must_use]
     pub fn may_sleep(&self) -> bool {
-        // ORDERING: see `ReadySet::insert`.
-        self.asleep.store(true, Ordering::SeqCst);
+        // ORDERING: see `ring`.
+        self.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         self.ready.iter().all(ReadySet::is_empty)
     }
 
     /// The dispatcher is awake again.
     pub fn woken(&self) {
-        // ORDERING: see `ReadySet::insert`.
-        self.asleep.store(false, Ordering::SeqCst);
+        // ORDERING: Relaxed: a ring that still sees it asleep sounds the alarm once too often.
+        self.asleep.store(false, Ordering::Relaxed);
     }
 }
 
-#[cfg(all(test, not(antiphon_loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -299,7 +305,8 @@ mod tests {
 
     #[test]
     fn the_edge_is_rung_once_while_it_sleeps() {
-        let (bell, mut pipe) = EdgeBell::new(65).expect("a pipe");
+        let (bell, reader) = EdgeBell::new(65).expect("a pipe");
+        let mut pipe = std::fs::File::from(std::os::fd::OwnedFd::from(reader));
         assert!(bell.may_sleep());
         bell.ring(EdgeSignal::Session, UnitId::new(64));
         bell.ring(EdgeSignal::Llm, UnitId::new(3));

@@ -31,9 +31,8 @@ impl FreeUnits {
     pub fn take(&self) -> Option<usize> {
         for (at, summary) in self.summary.iter().enumerate() {
             loop {
-                // ORDERING: SeqCst here, in `put` and in `take_from`: clearing a summary bit and looking at the leaf
-                // again must not pass a `put` that sets the leaf and then the summary.
-                let bits = summary.load(Ordering::SeqCst);
+                // ORDERING: Acquire pairs with the Release in `put`: a summary bit shows what is in its leaf.
+                let bits = summary.load(Ordering::Acquire);
                 if bits == 0 {
                     break;
                 }
@@ -42,10 +41,12 @@ impl FreeUnits {
                     return Some(unit);
                 }
                 let bit = 1 << (word % WORD);
-                // ORDERING: see above.
-                summary.fetch_and(!bit, Ordering::SeqCst);
-                if self.leaves[word].load(Ordering::SeqCst) != 0 {
-                    summary.fetch_or(bit, Ordering::SeqCst);
+                // ORDERING: AcqRel. A `put` sets the leaf, then the summary, and both sides change the summary by
+                // read-modify-write: either this one comes second, then it shows the leaf's bit to the load below, or the
+                // `put` does, then the summary bit stays.
+                summary.fetch_and(!bit, Ordering::AcqRel);
+                if self.leaves[word].load(Ordering::Relaxed) != 0 {
+                    summary.fetch_or(bit, Ordering::Relaxed);
                 }
             }
         }
@@ -55,13 +56,14 @@ impl FreeUnits {
     fn take_from(&self, word: usize) -> Option<usize> {
         let leaf = &self.leaves[word];
         loop {
-            // ORDERING: see `take`.
-            let bits = leaf.load(Ordering::SeqCst);
+            // ORDERING: Relaxed: a guess that the `fetch_and` checks.
+            let bits = leaf.load(Ordering::Relaxed);
             if bits == 0 {
                 return None;
             }
             let bit = bits & bits.wrapping_neg();
-            if leaf.fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
+            // ORDERING: Acquire pairs with the Release in `put`: who takes a unit sees its slot free.
+            if leaf.fetch_and(!bit, Ordering::Acquire) & bit != 0 {
                 return Some(word * WORD + bit.trailing_zeros() as usize);
             }
         }
@@ -70,13 +72,13 @@ impl FreeUnits {
     /// Puts `unit` back.
     pub fn put(&self, unit: usize) {
         let (word, bit) = (unit / WORD, 1 << (unit % WORD));
-        // ORDERING: leaf before summary; see `take`.
-        self.leaves[word].fetch_or(bit, Ordering::SeqCst);
-        self.summary[word / WORD].fetch_or(1 << (word % WORD), Ordering::SeqCst);
+        // ORDERING: Release on the leaf publishes that the slot is free, Release on the summary the leaf; see `take`.
+        self.leaves[word].fetch_or(bit, Ordering::Release);
+        self.summary[word / WORD].fetch_or(1 << (word % WORD), Ordering::Release);
     }
 }
 
-#[cfg(all(test, not(antiphon_loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;

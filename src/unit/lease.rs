@@ -1,11 +1,10 @@
 //! Proof of a claim: move-only; its drop, on any path, begins the drain.
 
-use atomic_refcell::AtomicRefMut;
-
 use super::bell::EdgeSignal;
 use super::port::EdgePort;
 use super::slab::{Unit, UnitCounters, UnitSlab};
 use crate::message::{AudioIn, Epoch, Generation, Stamp, TextPrompt, TtsSettings, UnitId, VadSettings};
+use crate::sync::PortGuard;
 
 /// A claimed unit and its edge port. It can not be cloned:
 /// ```compile_fail
@@ -19,7 +18,7 @@ pub struct UnitLease {
     unit: UnitId,
     epoch: Epoch,
     /// `None` only while dropping.
-    port: Option<AtomicRefMut<'static, EdgePort>>,
+    port: Option<PortGuard<'static, EdgePort>>,
 }
 
 impl UnitLease {
@@ -79,16 +78,16 @@ impl UnitLease {
 impl Drop for UnitLease {
     fn drop(&mut self) {
         let unit = self.unit();
-        let began = unit.slot.begin_drain(self.epoch);
-        debug_assert!(began, "only the lease leaves Claimed");
         unit.generation.bump();
         let mut port = self.port.take().expect("taken only here");
         let end = port.audio_in.push_marker(AudioIn::SessionEnd { epoch: self.epoch });
         debug_assert!(end.is_ok(), "a slot is kept for the marker");
         let end = port.text_prompts.push_marker(TextPrompt::SessionEnd { epoch: self.epoch });
         debug_assert!(end.is_ok(), "a slot is kept for the marker");
-        // The drainer borrows the port when it is rung.
+        // Before the state changes: a drainer that sees Draining borrows the port.
         drop(port);
+        let began = unit.slot.begin_drain(self.epoch);
+        debug_assert!(began, "only the lease leaves Claimed");
         self.slab.bells.edge.ring(EdgeSignal::Session, self.unit);
     }
 }

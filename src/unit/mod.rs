@@ -6,10 +6,11 @@
 //!     │  text_prompts            clauses            audio_out
 //!     └────────────▶ LlmPort ──────────▶ TtsPort ─────────────▶ EdgePort
 //! ```
-//! Every arrow is one SPSC ring. The ports sit in [`PortCell`]s: whoever works on a unit borrows its port, a second
-//! borrower is a bug that fails loudly, and nobody waits.
+//! Every arrow is one SPSC ring. The ports sit in [`PortCell`](crate::sync::PortCell)s: whoever works on a unit
+//! borrows its port, a second borrower is a bug that fails loudly, and nobody waits.
 
 mod bell;
+mod drain;
 mod free;
 mod generation;
 mod lease;
@@ -19,10 +20,11 @@ mod slab;
 mod slot;
 
 pub use bell::{EdgeBell, EdgeSignal, StageBell};
+pub use drain::Drain;
 pub use free::FreeUnits;
 pub use generation::GenerationCounter;
 pub use lease::UnitLease;
-pub use port::{EdgePort, LlmPort, OpenUtterance, PortCell, SttPort, TtsPort, TtsState, VadPort, VadState};
+pub use port::{EdgePort, LlmPort, OpenUtterance, SttPort, TtsPort, TtsState, VadPort, VadState};
 pub use ring::{Consumer, Producer, PushError, Ringer, ring};
 pub use slab::{Bells, Cause, CounterTotals, Unit, UnitCounters, UnitSlab};
 pub use slot::{SlotState, SlotWord};

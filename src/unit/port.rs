@@ -1,8 +1,5 @@
 //! The ports of a unit: the ring ends of one stage, and all state that this stage keeps for the caller.
 
-use atomic_refcell::{AtomicRefCell, AtomicRefMut};
-use sync_wrapper::SyncWrapper;
-
 use super::ring::{Consumer, Producer};
 use crate::audio::{Endpointer, Resampler, SampleRate};
 use crate::limits::{
@@ -13,24 +10,6 @@ use crate::message::{
     TextPrompt, TtsSettings, UtteranceId, VadEvent, VadSettings,
 };
 use crate::model::{DetectorStream, Speech, SpeechSource};
-
-/// Holds a port for whoever works on the unit. A second borrower is our bug and panics; nobody waits.
-#[derive(Debug)]
-pub struct PortCell<T>(AtomicRefCell<SyncWrapper<T>>);
-
-impl<T> PortCell<T> {
-    pub(super) fn new(port: T) -> Self {
-        Self(AtomicRefCell::new(SyncWrapper::new(port)))
-    }
-
-    /// The port, for as long as the guard lives.
-    ///
-    /// # Panics
-    /// When somebody else has it.
-    pub fn borrow(&self) -> AtomicRefMut<'_, T> {
-        AtomicRefMut::map(self.0.borrow_mut(), SyncWrapper::get_mut)
-    }
-}
 
 /// The edge's ends. Borrowed by the lease for as long as it lives, then by the drainer.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::bell::{EdgeBell, EdgeSignal, StageBell};
 use crate::message::UnitId;
-use crate::sync::{AtomicBool, Ordering, fence};
+use crate::sync::{AtomicBool, Ordering, fence, rtrb};
 
 /// Whom to wake for a unit.
 #[derive(Clone, Copy, Debug)]

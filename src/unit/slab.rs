@@ -3,13 +3,13 @@
 use super::bell::{EdgeBell, EdgeSignal, StageBell};
 use super::free::FreeUnits;
 use super::generation::GenerationCounter;
-use super::port::{EdgePort, Ends, LlmPort, PortCell, SttPort, TtsPort, VadPort};
+use super::port::{EdgePort, Ends, LlmPort, SttPort, TtsPort, VadPort};
 use super::ring::{Ringer, ring};
 use super::slot::{SlotState, SlotWord};
 use crate::audio::SampleRate;
 use crate::limits;
 use crate::message::{Epoch, Stamp, UnitId};
-use crate::sync::{AtomicU8, AtomicU64, Ordering};
+use crate::sync::{AtomicU8, AtomicU64, Ordering, PortCell};
 
 /// Why a unit is in quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,8 +187,18 @@ impl UnitSlab {
         totals
     }
 
+    /// Takes a unit whose drain takes too long out of sight. False when the drain is over.
+    pub(super) fn quarantine(&self, unit: UnitId, epoch: Epoch) -> bool {
+        let unit = self.unit(unit);
+        let quarantined = unit.slot.quarantine(epoch);
+        if quarantined {
+            unit.counters.set_cause(Cause::DrainTimeout);
+        }
+        quarantined
+    }
+
     /// Makes a drained unit claimable. Only the drainer calls it, after it has let go of the edge port.
-    pub fn finish_drain(&self, unit: UnitId, epoch: Epoch) -> bool {
+    pub(super) fn finish_drain(&self, unit: UnitId, epoch: Epoch) -> bool {
         let slot = &self.unit(unit).slot;
         let finished = slot.finish_drain(epoch) || slot.recover(epoch);
         if finished {

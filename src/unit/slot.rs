@@ -108,7 +108,7 @@ impl Default for SlotWord {
     }
 }
 
-#[cfg(all(test, not(antiphon_loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
