@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use antiphon::config::ServeArgs;
 use antiphon::edge::talk::TalkArgs;
 use antiphon::profile::ProfileCommand;
+use antiphon::rt::alloc::PhaseAllocator;
 use antiphon::store::ModelsCommand;
 use clap::{Parser, Subcommand};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: PhaseAllocator<mimalloc::MiMalloc> = PhaseAllocator(mimalloc::MiMalloc);
 
 /// Real-time speech-to-speech server, compatible with the OpenAI Realtime API.
 #[derive(Debug, Parser)]

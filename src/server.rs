@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -19,7 +18,8 @@ use crate::edge::model_server::{ModelServer, ModelServerError};
 use crate::edge::roster::Roster;
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
 use crate::profile::{Choice, Counts, Machine, Nice, Profile, ProfileError};
-use crate::rt::thread::ThreadSpec;
+use crate::rt::alloc::HeapCalls;
+use crate::rt::thread::{StageThread, ThreadSpec};
 use crate::session::SessionConfig;
 use crate::stage::{SttStage, TtsStage, VadStage, WorkerSpec, spawn_worker};
 use crate::stage_models::{StageModels, StageModelsError};
@@ -83,7 +83,8 @@ pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
         .enable_all()
         .build()
         .map_err(system("edge runtime"))?;
-    let result = run_edge(&runtime, args, (slab, rings), &profile, &counts);
+    let heap_calls = workers.iter().map(|worker| worker.heap_calls).collect();
+    let result = run_edge(&runtime, args, (slab, rings, heap_calls), &profile, &counts);
     runtime.shutdown_timeout(Duration::from_secs(1));
     stop_workers(slab, workers);
     result
@@ -111,7 +112,7 @@ fn start_workers(
     slab: &'static UnitSlab,
     models: StageModels,
     nice: &Nice,
-) -> Result<Vec<JoinHandle<()>>, ServeError> {
+) -> Result<Vec<StageThread>, ServeError> {
     let mut workers = Vec::new();
     let bells = slab.bells;
     let spec = |bell, name: &str, worker: usize, nice: u16| WorkerSpec {
@@ -148,18 +149,18 @@ fn start_workers(
     Ok(workers)
 }
 
-fn stop_workers(slab: &UnitSlab, workers: Vec<JoinHandle<()>>) {
+fn stop_workers(slab: &UnitSlab, workers: Vec<StageThread>) {
     [slab.bells.vad, slab.bells.stt, slab.bells.tts].iter().for_each(|bell| bell.stop());
     for worker in workers {
         // A worker's panics are caught in its loop; one outside it has been printed by the hook.
-        let _ = worker.join();
+        let _ = worker.handle.join();
     }
 }
 
 fn run_edge(
     runtime: &Runtime,
     args: &ServeArgs,
-    (slab, rings): (&'static UnitSlab, AlarmReader),
+    (slab, rings, heap_calls): (&'static UnitSlab, AlarmReader, Vec<&'static HeapCalls>),
     profile: &Profile,
     counts: &Counts,
 ) -> Result<(), ServeError> {
@@ -187,7 +188,8 @@ fn run_edge(
             ..SessionConfig::default()
         });
         let roster = Roster::new(slab.len());
-        let shared = Arc::new(Shared { slab, wakers, session, roster, shutdown: shutdown.clone(), alive });
+        let shared =
+            Arc::new(Shared { slab, heap_calls, wakers, session, roster, shutdown: shutdown.clone(), alive });
         let closed = async move {
             let mut shutdown = shutdown;
             // An error: the sender is gone, which means the same.

@@ -8,10 +8,8 @@
     clippy::needless_range_loop,
     reason = "a test may wait, and fails by panicking"
 )]
-#![expect(unsafe_code, reason = "a global allocator that counts")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::alloc::System;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -26,39 +24,22 @@ use antiphon::model::{
     DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, SttModel, TtsModel, TurnModel,
     VadModel,
 };
+use antiphon::rt::alloc::{AllocPhase, HeapCalls, PhaseAllocator};
 use antiphon::store::{Artefact, Cache};
 use antiphon::text::{WordErrors, word_errors};
 
-struct Counting;
-
-thread_local! {
-    static HEAP_CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: all calls go to the system's allocator; counting touches a thread-local number without a
-// destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HEAP_CALLS.set(HEAP_CALLS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HEAP_CALLS.set(HEAP_CALLS.get() + 1);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: PhaseAllocator<System> = PhaseAllocator(System);
 
-/// Heap calls of this thread while `work` runs.
-fn heap_calls(work: impl FnOnce()) -> u64 {
-    let before = HEAP_CALLS.get();
-    work();
-    HEAP_CALLS.get() - before
+/// Heap calls of a thread that does nothing but `work`.
+fn heap_calls(work: impl FnOnce() + Send) -> u64 {
+    let calls: &'static HeapCalls = Box::leak(Box::new(HeapCalls::new("test".to_owned())));
+    let work = || {
+        AllocPhase::transition_from_init_to_static(calls);
+        work();
+        calls.own()
+    };
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap())
 }
 
 /// The file in the cache; fetched if it is missing.

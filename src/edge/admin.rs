@@ -60,5 +60,14 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> ([(HeaderName,
         writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}")
             .expect("a String takes everything");
     }
+    text += "# HELP antiphon_heap_calls_total Heap calls of a stage thread since its start: of the engine itself, and of \
+             Rust code inside model calls.\n# TYPE antiphon_heap_calls_total counter\n";
+    for calls in &shared.heap_calls {
+        for (code, value) in [("engine", calls.own()), ("model", calls.foreign())] {
+            let thread = calls.thread();
+            writeln!(text, "antiphon_heap_calls_total{{thread=\"{thread}\",code=\"{code}\"}} {value}")
+                .expect("a String takes everything");
+        }
+    }
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }

@@ -18,6 +18,7 @@ use super::connection::{self, close_socket};
 use super::roster::Roster;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::protocol::{EventIds, ProtocolError, ServerEvent};
+use crate::rt::alloc::HeapCalls;
 use crate::session::SessionConfig;
 use crate::unit::UnitSlab;
 
@@ -26,6 +27,8 @@ use crate::unit::UnitSlab;
 pub struct Shared {
     /// The units.
     pub slab: &'static UnitSlab,
+    /// What the stage threads took from the heap.
+    pub heap_calls: Vec<&'static HeapCalls>,
     /// Where tasks wait.
     pub wakers: Arc<Wakers>,
     /// How sessions begin.

@@ -2,6 +2,8 @@
 
 use std::thread::JoinHandle;
 
+use super::alloc::HeapCalls;
+
 /// What a thread is and how it shall be scheduled.
 #[derive(Clone, Debug)]
 pub struct ThreadSpec {
@@ -11,23 +13,35 @@ pub struct ThreadSpec {
     pub nice: i32,
 }
 
-/// Starts a thread. A nice value that the system refuses is logged, not fatal.
+/// A thread that has been started.
+#[derive(Debug)]
+pub struct StageThread {
+    /// To wait for its end.
+    pub handle: JoinHandle<()>,
+    /// What it takes from the heap. Lives as long as the process, like the units.
+    pub heap_calls: &'static HeapCalls,
+}
+
+/// Starts a thread; `body` gets where its heap calls are counted. A nice value that the system refuses is logged, not
+/// fatal.
 ///
 /// # Errors
 /// When the system has no more threads.
 #[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
-pub fn spawn<F>(spec: ThreadSpec, body: F) -> std::io::Result<JoinHandle<()>>
+pub fn spawn<F>(spec: ThreadSpec, body: F) -> std::io::Result<StageThread>
 where
-    F: FnOnce() + Send + 'static,
+    F: FnOnce(&'static HeapCalls) + Send + 'static,
 {
     let ThreadSpec { name, nice } = spec;
-    std::thread::Builder::new().name(name.clone()).spawn(move || {
+    let heap_calls: &'static HeapCalls = Box::leak(Box::new(HeapCalls::new(name.clone())));
+    let handle = std::thread::Builder::new().name(name).spawn(move || {
         // Linux keeps the nice value per thread; `None` names the calling one.
         if nice != 0
             && let Err(error) = rustix::process::setpriority_process(None, nice)
         {
-            tracing::warn!(thread = name, nice, %error, "nice value not set");
+            tracing::warn!(thread = heap_calls.thread(), nice, %error, "nice value not set");
         }
-        body();
-    })
+        body(heap_calls);
+    })?;
+    Ok(StageThread { handle, heap_calls })
 }

@@ -3,11 +3,11 @@
 //! *Thread:* one per worker. *Never:* polls. The one `catch_unwind` of the program is here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread::JoinHandle;
 
 use super::Stage;
 use crate::message::{Moment, UnitId};
-use crate::rt::thread::{ThreadSpec, spawn};
+use crate::rt::alloc::{AllocPhase, HeapCalls};
+use crate::rt::thread::{StageThread, ThreadSpec, spawn};
 use crate::unit::{StageBell, UnitCounters, UnitSlab};
 
 const NEVER: Moment = Moment::from_nanos(u64::MAX);
@@ -66,17 +66,23 @@ pub fn spawn_worker(
     spec: WorkerSpec,
     slab: &'static UnitSlab,
     mut stage: impl Stage + 'static,
-) -> std::io::Result<JoinHandle<()>> {
+) -> std::io::Result<StageThread> {
     let WorkerSpec { thread, bell, worker } = spec;
-    spawn(thread, move || run(bell, worker, slab, &mut stage))
+    spawn(thread, move |heap_calls| run((bell, worker), heap_calls, slab, &mut stage))
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place that the ban on catch_unwind points to")]
-fn run(bell: &'static StageBell, worker: usize, slab: &'static UnitSlab, stage: &mut impl Stage) {
+fn run(
+    (bell, worker): (&'static StageBell, usize),
+    heap_calls: &'static HeapCalls,
+    slab: &'static UnitSlab,
+    stage: &mut impl Stage,
+) {
     bell.attend(worker);
     let mut deadlines = Deadlines::new(slab.len());
     let mut batch = vec![UnitId::new(0); stage.units_max()].into_boxed_slice();
     let mut cursor = 0;
+    AllocPhase::transition_from_init_to_static(heap_calls);
     while !bell.is_stopping() {
         let taken = bell.take(&mut cursor, &mut batch);
         let now = crate::clock::now();

@@ -9,6 +9,7 @@ use crate::message::{
     Epoch, FailureCode, Moment, SpeechItem, Stamp, Stamped, SttEvent, UnitId, UtteranceId, text_chunks,
 };
 use crate::model::{ModelError, SttModel};
+use crate::rt::alloc::foreign;
 use crate::unit::{SttPort, Unit, UnitCounters, UnitSlab};
 
 /// Where a piece of a very long utterance may be cut: the quietest block of the last 5 s.
@@ -90,11 +91,9 @@ impl SttStage {
         samples: usize,
         last: bool,
     ) {
-        let result = self.model.transcribe(
-            &port.audio[..samples],
-            &|| unit.is_over(stamp.epoch),
-            &mut port.transcript,
-        );
+        let SttPort { audio, transcript, .. } = port;
+        let stale = || unit.is_over(stamp.epoch);
+        let result = foreign(|| self.model.transcribe(&audio[..samples], &stale, transcript));
         port.audio.drain(..samples);
         match result {
             Ok(()) => {

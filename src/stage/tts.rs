@@ -13,6 +13,7 @@ use crate::message::{
     UnitId,
 };
 use crate::model::{ModelError, Speech, SpeechSource, TtsModel};
+use crate::rt::alloc::foreign;
 use crate::unit::{TtsPort, Unit, UnitCounters, UnitSlab};
 
 /// Model samples that go into the resampler at once.
@@ -94,8 +95,8 @@ impl TtsStage {
         state.taken = 0;
         state.speech.source = SpeechSource::Pcm;
         let stale = || unit.is_stale(stamp);
-        let result =
-            self.model.synthesise(&state.clause, settings.speed, settings.rate, &stale, &mut state.speech);
+        let (text, speech) = (&state.clause, &mut state.speech);
+        let result = foreign(|| self.model.synthesise(text, settings.speed, settings.rate, &stale, speech));
         state.clause.clear();
         state.collecting = None;
         match result {

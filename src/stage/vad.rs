@@ -13,6 +13,7 @@ use crate::message::{
     UtteranceId, VadEvent, VadMode,
 };
 use crate::model::{DETECTOR_WINDOW, VadModel};
+use crate::rt::alloc::foreign;
 use crate::sync::PortGuard;
 use crate::unit::{OpenUtterance, Unit, UnitCounters, UnitSlab, VadPort};
 
@@ -73,7 +74,7 @@ impl VadStage {
             return any;
         }
         // A failed run counts as silence: the stream goes on, nobody hears a ghost.
-        let heard = self.model.run(self.rows.len()).is_ok();
+        let heard = foreign(|| self.model.run(self.rows.len())).is_ok();
         for (row, index) in self.rows.iter().enumerate() {
             let port = &mut self.ports[*index].1;
             let probability = if heard { self.model.store(row, &mut port.state.stream) } else { 0.0 };

@@ -1,5 +1,6 @@
 //! The server as a process of its own: start it, ask it, look at it from outside, end it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -122,6 +123,15 @@ impl Server {
         let (status, body) = self.get(path).await;
         assert_eq!(status, 200, "GET {path}: {body}");
         serde_json::from_str(&body).unwrap_or_else(|error| panic!("GET {path}: {error}: {body}"))
+    }
+
+    /// Heap calls of the engine's own code on each stage thread, by the thread's name.
+    pub(crate) async fn engine_heap_calls(&self) -> BTreeMap<String, u64> {
+        let (_, metrics) = self.get("/metrics").await;
+        let lines =
+            metrics.lines().filter_map(|line| line.strip_prefix("antiphon_heap_calls_total{thread=\""));
+        let engine = lines.filter_map(|line| line.split_once("\",code=\"engine\"} "));
+        engine.map(|(thread, calls)| (thread.to_owned(), calls.parse().expect("a number"))).collect()
     }
 
     /// Waits until the pool says that no unit is in use.

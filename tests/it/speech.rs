@@ -68,6 +68,8 @@ async fn ten_clips_are_understood() {
         total += errors;
     }
     println!("word error rate {:.1} % ({} of {})", 100.0 * total.rate(), total.errors, total.words);
+    let calls = server.engine_heap_calls().await;
+    assert!(calls.len() >= 3 && calls.values().all(|&calls| calls == 0), "heap calls: {calls:?}");
     assert!(total.rate() <= HEARING_ERRORS_MAX, "{} of {} words are wrong", total.errors, total.words);
 }
 
