@@ -42,7 +42,7 @@ enum Command {
     },
     /// Serve the built-in language model (started by `serve`)
     #[cfg(feature = "builtin-llm")]
-    Llm(antiphon::edge::llm_server::LlmArgs),
+    Llm(antiphon::llm_server::LlmArgs),
 }
 
 /// What is logged without `ANTIPHON_LOG`; llama.cpp's own lines only when something is wrong.
@@ -71,7 +71,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Profile(command) => antiphon::profile::run(command)?,
         Command::Validate { files } => antiphon::profile::validate(&files)?,
         #[cfg(feature = "builtin-llm")]
-        Command::Llm(args) => antiphon::edge::llm_server::run(&args)?,
+        Command::Llm(args) => antiphon::llm_server::run(&args)?,
     }
     Ok(())
 }

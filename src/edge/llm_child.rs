@@ -1,6 +1,6 @@
 //! The built-in language model's process, looked after.
 //!
-//! The process runs `antiphon llm` (`edge::llm_server`). If it dies, the answers under way fail by their broken
+//! The process runs `antiphon llm` (`llm_server`). If it dies, the answers under way fail by their broken
 //! sockets, requests wait or fail at [`ChatClient`](super::chat::ChatClient), and another one is started; the server
 //! goes on. It cannot outlive this process: it ends when its standard input is closed, however that happens.
 #![expect(clippy::disallowed_types, reason = "edge zone: never touched by a stage thread")]

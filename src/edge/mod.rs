@@ -8,8 +8,6 @@ pub mod downlink;
 pub mod listener;
 pub mod llm;
 pub mod llm_child;
-#[cfg(feature = "builtin-llm")]
-pub mod llm_server;
 pub mod model_server;
 pub mod roster;
 pub mod talk;

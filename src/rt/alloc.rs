@@ -15,7 +15,8 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sync::{AtomicU64, Ordering};
 
 /// Heap calls of one stage thread since it became static: `alloc`, `realloc` and `dealloc` each count as one.
 #[derive(Debug)]

@@ -1,3 +1,5 @@
+//! A turn against a scripted server.
+
 use futures_util::future::join;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
