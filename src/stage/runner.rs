@@ -21,7 +21,9 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    fn new(units: usize) -> Self {
+    /// Nothing is due.
+    #[must_use]
+    pub fn new(units: usize) -> Self {
         Self { due: vec![NEVER; units].into_boxed_slice(), next: NEVER }
     }
 

@@ -1,0 +1,199 @@
+//! The engine's own moves: ring, claim, discard check, doorbell. No model, no socket.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a bench reads clocks, starts threads and makes them wait for each other"
+)]
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use antiphon::audio::SampleRate;
+use antiphon::message::{AudioFrame, AudioIn, Generation, SpeechOut, Stamp, SttEvent, TextPrompt, UnitId};
+use antiphon::unit::{
+    Bells, Drain, EdgeBell, GenerationCounter, Ringer, SlotState, StageBell, UnitLease, UnitSlab, ring,
+};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+
+/// Sizes of the pool.
+const UNITS: [usize; 3] = [1, 64, 4_096];
+
+/// Claims between two looks at the clock, which costs as much as a claim.
+const BATCH: usize = 64;
+
+fn bell(units: usize) -> &'static StageBell {
+    Box::leak(Box::new(StageBell::new(units, 1)))
+}
+
+fn slab(units: usize) -> &'static UnitSlab {
+    let (edge, _) = EdgeBell::new(units).expect("a pipe");
+    let bells = Bells {
+        vad: bell(units),
+        stt: bell(units),
+        tts: bell(units),
+        edge: Box::leak(Box::new(edge)),
+    };
+    UnitSlab::leak(units, bells, SampleRate::HZ_24K)
+}
+
+/// Stages and drainer in one: passes the unit's markers on, and makes it free.
+fn bring_back(slab: &UnitSlab, unit: UnitId) {
+    let (SlotState::Draining, epoch) = slab.unit(unit).slot.load() else { return };
+    while let Some(item) = slab.unit(unit).vad.borrow().audio_in.pop() {
+        if let AudioIn::SessionEnd { epoch } = item {
+            let end = SttEvent::SessionEnd { epoch };
+            slab.unit(unit).stt.borrow().events.push_marker(end).expect("a slot is kept");
+        }
+    }
+    while let Some(item) = slab.unit(unit).llm.borrow().text_prompts.pop() {
+        if let TextPrompt::SessionEnd { epoch } = item {
+            let end = SpeechOut::SessionEnd { epoch };
+            slab.unit(unit).tts.borrow().audio_out.push_marker(end).expect("a slot is kept");
+        }
+    }
+    assert!(Drain::new(epoch).advance(slab, unit), "both markers are there");
+}
+
+/// Drops the leases and makes their units free.
+fn release(leases: &mut Vec<UnitLease>, slab_of: impl Fn(usize) -> &'static UnitSlab) {
+    for (at, lease) in leases.drain(..).enumerate() {
+        let unit = lease.id();
+        drop(lease);
+        bring_back(slab_of(at), unit);
+    }
+}
+
+/// `UnitLease::claim` alone; giving the units back is not timed.
+fn claim_alone(c: &mut Criterion) {
+    let mut group = c.benchmark_group("claim");
+    for units in UNITS {
+        // Of pools of one unit there are as many as claims in a batch.
+        let pools: Vec<_> = (0..if units == 1 { BATCH } else { 1 }).map(|_| slab(units)).collect();
+        let pool = |at: usize| pools[at % pools.len()];
+        let mut leases = Vec::with_capacity(BATCH);
+        group.bench_function(BenchmarkId::new("alone", units), |b| {
+            b.iter_custom(|iterations| {
+                let mut spent = Duration::ZERO;
+                let mut left = iterations;
+                while left > 0 {
+                    let batch = left.min(BATCH as u64);
+                    let begin = Instant::now();
+                    for at in 0..batch as usize {
+                        leases.push(UnitLease::claim(pool(at)).expect("free"));
+                    }
+                    spent += begin.elapsed();
+                    release(&mut leases, pool);
+                    left -= batch;
+                }
+                spent
+            });
+        });
+    }
+    for units in &UNITS[1..] {
+        let pool = slab(*units);
+        group.bench_function(BenchmarkId::new("two_threads", units), |b| {
+            b.iter_custom(|iterations| contended(pool, iterations));
+        });
+    }
+    group.finish();
+}
+
+/// Time of the slower of two threads that claim from one pool at once, `iterations` each.
+fn contended(pool: &'static UnitSlab, iterations: u64) -> Duration {
+    let barrier = Barrier::new(2);
+    let claims = || {
+        let mut leases = Vec::with_capacity(BATCH / 2);
+        let mut spent = Duration::ZERO;
+        let mut left = iterations;
+        while left > 0 {
+            let batch = left.min(BATCH as u64 / 2);
+            barrier.wait();
+            let begin = Instant::now();
+            for _ in 0..batch {
+                leases.push(UnitLease::claim(pool).expect("half of a batch each"));
+            }
+            spent += begin.elapsed();
+            barrier.wait();
+            release(&mut leases, |_| pool);
+            left -= batch;
+        }
+        spent
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(claims);
+        let mine = claims();
+        mine.max(other.join().expect("no claim fails"))
+    })
+}
+
+/// A whole life: claim, drop, both markers through all stages, free again, on one thread.
+fn claim_to_claim(c: &mut Criterion) {
+    let pool = slab(64);
+    c.bench_function("claim_to_claim", |b| {
+        b.iter(|| {
+            let lease = UnitLease::claim(pool).expect("free");
+            let unit = lease.id();
+            drop(lease);
+            bring_back(pool, unit);
+        });
+    });
+}
+
+/// Frames of 20 ms through a ring, both ends on one thread, the reader's bell rung each time.
+fn ring_frames(c: &mut Criterion) {
+    let unit = UnitId::new(0);
+    let (writer, reader) = (bell(1), bell(1));
+    let (mut producer, mut consumer) =
+        ring::<AudioIn>(50, Ringer::Stage(writer, unit), Ringer::Stage(reader, unit));
+    let item =
+        AudioIn::Audio { stamp: Stamp::default(), frame: AudioFrame::empty(SampleRate::HZ_24K) };
+    let mut group = c.benchmark_group("ring");
+    group.bench_function("push_pop_20ms", |b| {
+        b.iter(|| {
+            producer.push(black_box(item)).expect("room");
+            black_box(consumer.pop().expect("pushed"))
+        });
+    });
+    group.bench_function("push_pop_marker", |b| {
+        b.iter(|| {
+            producer.push_marker(AudioIn::default()).expect("room");
+            black_box(consumer.is_empty());
+            black_box(consumer.pop().expect("pushed"))
+        });
+    });
+    group.finish();
+}
+
+/// Is this late? Asked for every item, by every stage.
+fn discard_check(c: &mut Criterion) {
+    let counter = GenerationCounter::new();
+    counter.bump();
+    let mut group = c.benchmark_group("discard_check");
+    group.bench_function("is_stale", |b| b.iter(|| black_box(&counter).is_stale(black_box(Generation::new(1)))));
+    let pool = slab(1);
+    let lease = UnitLease::claim(pool).expect("free");
+    let (unit, epoch) = (pool.unit(lease.id()), lease.epoch());
+    group.bench_function("is_over", |b| b.iter(|| black_box(unit).is_over(black_box(epoch))));
+    group.finish();
+}
+
+/// What a push pays for waking a reader that is awake.
+fn ring_awake(c: &mut Criterion) {
+    let bell = bell(1);
+    let (unit, mut cursor, mut out) = (UnitId::new(0), 0, [UnitId::new(0)]);
+    let mut group = c.benchmark_group("doorbell");
+    bell.ring(unit);
+    group.bench_function("ring_pending", |b| b.iter(|| bell.ring(black_box(unit))));
+    group.bench_function("ring_take_put_back", |b| {
+        b.iter(|| {
+            bell.ring(black_box(unit));
+            assert_eq!(bell.take(&mut cursor, &mut out), 1);
+            bell.put_back(unit);
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, claim_alone, claim_to_claim, ring_frames, discard_check, ring_awake);
+criterion_main!(benches);

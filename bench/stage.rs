@@ -1,0 +1,251 @@
+//! Each stage's own work on one thread: real audio in its ring, the result in the next one. `fake` is the engine without a
+//! network; the rest runs the real models, which are fetched if they are missing.
+#![allow(clippy::disallowed_methods, reason = "a bench reads clocks")]
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use antiphon::audio::SampleRate;
+use antiphon::message::{
+    AudioFrame, AudioIn, ClauseItem, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, Stamp,
+    TextChunk, UnitId, UtteranceId,
+};
+use antiphon::model::fake::{EnergyVad, FakeStt};
+use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
+use antiphon::model::ort::{GraphOptions, Library};
+use antiphon::model::piper::Piper;
+use antiphon::model::silero_vad::SileroVad;
+use antiphon::model::{SttModel, VadModel};
+use antiphon::stage::{Deadlines, Stage, SttStage, TtsStage, VadStage};
+use antiphon::store::{Artefact, Cache};
+use antiphon::text::phonemes::{DictionaryPhonemizer, Phonemize};
+use antiphon::unit::{Bells, EdgeBell, StageBell, UnitLease, UnitSlab};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+
+/// Units in one call of a stage.
+const BATCHES: [usize; 4] = [1, 2, 4, 8];
+
+/// What the voice says: the first clause of an answer, and a whole sentence.
+const CLAUSES: [&str; 2] = ["Good morning,", "The train to the city leaves at a quarter past nine."];
+
+/// Units that are claimed, and a stage's view of them.
+struct Pool {
+    slab: &'static UnitSlab,
+    leases: Vec<UnitLease>,
+    deadlines: Deadlines,
+}
+
+impl Pool {
+    fn new(units: usize) -> Self {
+        let bell = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, 1))) };
+        let (edge, _) = EdgeBell::new(units).expect("a pipe");
+        let bells = Bells { vad: bell(), stt: bell(), tts: bell(), edge: Box::leak(Box::new(edge)) };
+        let slab = UnitSlab::leak(units, bells, SampleRate::HZ_22K);
+        let leases = (0..units).map(|_| UnitLease::claim(slab).expect("free")).collect();
+        Self { slab, leases, deadlines: Deadlines::new(units) }
+    }
+
+    /// The first `units` units.
+    fn ids(&self, units: usize) -> Vec<UnitId> {
+        self.leases[..units].iter().map(UnitLease::id).collect()
+    }
+
+    fn stamp(&self, at: usize) -> Stamp {
+        self.leases[at].stamp()
+    }
+
+    /// Time that `stage` needs for its part of what `units` have in their rings.
+    fn work(&mut self, stage: &mut impl Stage, units: &[UnitId]) -> Duration {
+        let begin = Instant::now();
+        stage.work(self.slab, units, Moment::default(), &mut self.deadlines);
+        begin.elapsed()
+    }
+}
+
+// Models.
+
+fn cache() -> &'static Cache {
+    static CACHE: OnceLock<Cache> = OnceLock::new();
+    CACHE.get_or_init(|| {
+        let cache = Cache::open(None).expect("a cache directory");
+        let stages = Artefact::ALL.iter().copied().filter(|artefact| *artefact != Artefact::LanguageModel);
+        cache
+            .fetch(&stages.collect::<Vec<_>>(), &mut *antiphon::store::for_stderr())
+            .expect("the models can be fetched");
+        cache
+    })
+}
+
+fn library() -> Arc<Library> {
+    static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
+    let open = || Library::open(&cache().path(Artefact::OnnxRuntime)).expect("ONNX Runtime loads");
+    Arc::clone(LIBRARY.get_or_init(open))
+}
+
+fn silero(rows: usize) -> Box<dyn VadModel> {
+    let path = cache().path(Artefact::SileroVad);
+    Box::new(SileroVad::load(&library(), &path, &GraphOptions::default(), rows).expect("the model loads"))
+}
+
+fn moonshine() -> Box<dyn SttModel> {
+    let [encoder, decoder, tokenizer] =
+        [Artefact::MoonshineEncoder, Artefact::MoonshineDecoder, Artefact::MoonshineTokenizer]
+            .map(|artefact| cache().path(artefact));
+    let paths = MoonshinePaths { encoder: &encoder, decoder: &decoder, tokenizer: &tokenizer };
+    Box::new(Moonshine::load(&library(), paths, &GraphOptions::default()).expect("the model loads"))
+}
+
+fn piper() -> Piper {
+    let (voice, config) = (cache().path(Artefact::PiperVoice), cache().path(Artefact::PiperConfig));
+    let mut phonemizer = DictionaryPhonemizer::new();
+    let phonemizer = Box::new(move |text: &str, phonemes: &mut String| phonemizer.phonemes(text, phonemes));
+    Piper::load(&library(), &voice, &config, &GraphOptions::default(), phonemizer).expect("the model loads")
+}
+
+/// A recording of `tests/golden/speech`, 16 kHz mono as it lies there.
+fn clip(name: &str) -> Vec<i16> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech").join(name);
+    let mut reader = hound::WavReader::open(path).expect("the clip is in the tree");
+    assert_eq!((reader.spec().channels, reader.spec().sample_rate), (1, 16_000));
+    reader.samples::<i16>().map(|sample| sample.expect("a whole file")).collect()
+}
+
+// Stages.
+
+/// One window of 32 ms of speech for each unit, from 24 kHz, resampling and endpointing included.
+fn vad(c: &mut Criterion) {
+    let speech = clip("austen-0880.wav");
+    let mut group = c.benchmark_group("vad_window");
+    for units in BATCHES {
+        let mut pool = Pool::new(units);
+        let ids = pool.ids(units);
+        for (name, model) in [("fake", Box::new(EnergyVad::new(8)) as Box<dyn VadModel>), ("silero", silero(8))] {
+            let mut stage = VadStage::new(model);
+            let mut at = 0;
+            group.bench_function(BenchmarkId::new(name, units), |b| {
+                b.iter_custom(|windows| {
+                    let mut spent = Duration::ZERO;
+                    for _ in 0..windows {
+                        hear(&mut pool, &speech, at);
+                        at += 1;
+                        spent += pool.work(&mut stage, &ids);
+                        forget(&mut pool);
+                    }
+                    spent
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+/// Puts 32 ms into `audio_in` of every unit: 768 samples, here of a clip read at another pace.
+fn hear(pool: &mut Pool, speech: &[i16], window: usize) {
+    for at in 0..pool.leases.len() {
+        let stamp = pool.stamp(at);
+        let from = (window * 768 + at * 4_800) % (speech.len() - 768);
+        for part in speech[from..from + 768].chunks(480) {
+            let mut frame = AudioFrame::empty(SampleRate::HZ_24K);
+            frame.samples[..part.len()].copy_from_slice(part);
+            frame.len = u16::try_from(part.len()).expect("at most a frame");
+            let pushed = pool.leases[at].port().audio_in.push(AudioIn::Audio { stamp, frame });
+            pushed.expect("the stage has emptied the ring");
+        }
+    }
+}
+
+/// Empties what VAD has filled.
+fn forget(pool: &mut Pool) {
+    for lease in &mut pool.leases {
+        while lease.port().vad_events.pop().is_some() {}
+        while lease.unit().stt.borrow().speech.pop().is_some() {}
+    }
+}
+
+/// A whole utterance of each unit, one after the other as the stage does it.
+fn stt(c: &mut Criterion) {
+    let speech = clip("cards-002.wav");
+    let mut group = c.benchmark_group("stt_utterance");
+    group.sample_size(10);
+    for (name, model) in [("fake", Box::new(FakeStt::new()) as Box<dyn SttModel>), ("moonshine", moonshine())] {
+        let mut stage = SttStage::new(model);
+        for units in BATCHES {
+            let mut pool = Pool::new(units);
+            group.bench_function(BenchmarkId::new(name, units), |b| {
+                b.iter_custom(|rounds| {
+                    (0..rounds).map(|_| transcribe(&mut pool, &mut stage, &speech)).sum()
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+fn transcribe(pool: &mut Pool, stage: &mut SttStage, speech: &[i16]) -> Duration {
+    let utterance = UtteranceId(0);
+    for at in 0..pool.leases.len() {
+        let stamp = pool.stamp(at);
+        let mut port = pool.leases[at].unit().vad.borrow();
+        let mut push = |item| port.speech.push(item).expect("the stage has emptied the ring");
+        push(SpeechItem::Start { stamp, utterance });
+        for part in speech.chunks(SPEECH_FRAME_SAMPLES) {
+            let mut frame = SpeechFrame { len: 0, samples: [0; SPEECH_FRAME_SAMPLES] };
+            frame.samples[..part.len()].copy_from_slice(part);
+            frame.len = u16::try_from(part.len()).expect("at most a frame");
+            push(SpeechItem::Frame { stamp, frame });
+        }
+        push(SpeechItem::End { stamp, utterance });
+    }
+    let ids = pool.ids(pool.leases.len());
+    let spent = pool.work(stage, &ids);
+    for lease in &mut pool.leases {
+        let mut events = 0;
+        while lease.port().stt_events.pop().is_some() {
+            events += 1;
+        }
+        assert!(events > 0, "a transcript of each unit");
+    }
+    spent
+}
+
+/// From a clause in the ring to its first audio in `audio_out`, of each unit one after the other.
+fn tts(c: &mut Criterion) {
+    let mut group = c.benchmark_group("tts_first_audio");
+    group.sample_size(10);
+    let mut stage = TtsStage::new(Box::new(piper()));
+    for (name, clause) in ["piper_clause", "piper_sentence"].into_iter().zip(CLAUSES) {
+        for units in BATCHES {
+            let mut pool = Pool::new(units);
+            group.bench_function(BenchmarkId::new(name, units), |b| {
+                b.iter_custom(|rounds| (0..rounds).map(|_| speak(&mut pool, &mut stage, clause)).sum());
+            });
+        }
+    }
+    group.finish();
+}
+
+fn speak(pool: &mut Pool, stage: &mut TtsStage, clause: &str) -> Duration {
+    for at in 0..pool.leases.len() {
+        let (chunk, _) = TextChunk::split(clause);
+        let item = ClauseItem::Clause { stamp: pool.stamp(at), response: ResponseKey(0), chunk, last: true };
+        pool.leases[at].unit().llm.borrow().clauses.push(item).expect("the stage has emptied the ring");
+    }
+    let ids = pool.ids(pool.leases.len());
+    let mut spent = Duration::ZERO;
+    // One call synthesises, the next one sends as far as there is room.
+    for _ in 0..2 {
+        spent += pool.work(stage, &ids);
+    }
+    for lease in &mut pool.leases {
+        assert!(!lease.port().audio_out.is_empty(), "audio of each unit");
+        // What is left of the clause is stale now; the next round begins clean.
+        lease.cancel();
+        while lease.port().audio_out.pop().is_some() {}
+    }
+    pool.work(stage, &ids);
+    spent
+}
+
+criterion_group!(benches, vad, stt, tts);
+criterion_main!(benches);

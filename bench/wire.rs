@@ -1,0 +1,96 @@
+//! Bytes of the socket to samples in a ring, and back.
+#![allow(clippy::disallowed_methods, reason = "a bench reads clocks")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use antiphon::audio::SampleRate;
+use antiphon::edge::uplink::Uplink;
+use antiphon::limits::AUDIO_IN_ITEMS;
+use antiphon::message::{AudioIn, FRAME_SAMPLES, Stamp, UnitId};
+use antiphon::protocol::{AudioDelta, Decoded, Decoder, EventIds, ItemId, ResponseId, encode_audio_delta};
+use antiphon::unit::{Ringer, StageBell, ring};
+use axum::extract::ws::Utf8Bytes;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+/// Lengths of an append, milliseconds.
+const LENGTHS_MS: [u64; 3] = [20, 100, 1_000];
+
+/// Audio that is not all the same, 24 kHz.
+fn samples(ms: u64) -> Vec<i16> {
+    (0..ms * 24).map(|n| i16::try_from((n * 7_919) % 65_536).unwrap_or(i16::MIN)).collect()
+}
+
+fn append_message(ms: u64) -> Utf8Bytes {
+    let audio = base64_simd::STANDARD.encode_to_string(bytemuck::cast_slice::<_, u8>(&samples(ms)));
+    format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#).into()
+}
+
+fn append(c: &mut Criterion) {
+    let mut group = c.benchmark_group("append");
+    for ms in LENGTHS_MS {
+        let message = append_message(ms);
+        group.throughput(Throughput::Bytes(message.len() as u64));
+        let mut decoder = Decoder::new();
+        group.bench_function(BenchmarkId::new("decode", format!("{ms}ms")), |b| {
+            b.iter(|| matches!(decoder.decode(black_box(message.as_str())), Ok(Decoded::Append(_))));
+        });
+        group.bench_function(BenchmarkId::new("to_ring", format!("{ms}ms")), |b| {
+            b.iter_custom(|iterations| to_ring(&message, ms, iterations));
+        });
+    }
+    group.finish();
+}
+
+/// Decodes `message` into the slots of a ring; taking the frames out again is not timed.
+fn to_ring(message: &Utf8Bytes, ms: u64, iterations: u64) -> Duration {
+    let bell: &'static StageBell = Box::leak(Box::new(StageBell::new(1, 1)));
+    let ringer = Ringer::Stage(bell, UnitId::new(0));
+    let (mut audio_in, mut consumer) = ring::<AudioIn>(AUDIO_IN_ITEMS, ringer, ringer);
+    let (mut decoder, mut uplink) = (Decoder::new(), Uplink::new(SampleRate::HZ_24K));
+    let frames = (ms as usize * 24).div_ceil(FRAME_SAMPLES);
+    let batch = (AUDIO_IN_ITEMS / frames) as u64;
+    let mut spent = Duration::ZERO;
+    let mut left = iterations;
+    while left > 0 {
+        let now = left.min(batch);
+        let begin = Instant::now();
+        for _ in 0..now {
+            let Ok(Decoded::Append(append)) = decoder.decode(message.as_str()) else {
+                panic!("an append")
+            };
+            uplink.append(message, append, Stamp::default(), &mut audio_in).expect("base64");
+        }
+        spent += begin.elapsed();
+        assert!(!uplink.is_waiting(), "a batch fits the ring");
+        let mut taken = 0;
+        while consumer.pop().is_some() {
+            taken += 1;
+        }
+        assert_eq!(taken, now * frames as u64);
+        left -= now;
+    }
+    spent
+}
+
+fn delta(c: &mut Criterion) {
+    let mut group = c.benchmark_group("delta");
+    let mut event_ids = EventIds::new();
+    for ms in [20, 100] {
+        let (samples, mut text) = (samples(ms), String::with_capacity(16 * 1_024));
+        group.throughput(Throughput::Bytes(2 * samples.len() as u64));
+        let (response, item) = (ResponseId::fresh(), ItemId::fresh());
+        let delta = AudioDelta { response: &response, item: &item };
+        group.bench_function(BenchmarkId::new("encode", format!("{ms}ms")), |b| {
+            b.iter(|| {
+                text.clear();
+                encode_audio_delta(black_box(&delta), event_ids.fresh(), black_box(&samples), &mut text);
+                black_box(text.len())
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, append, delta);
+criterion_main!(benches);
