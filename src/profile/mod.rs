@@ -240,7 +240,7 @@ mod tests {
         let units = line("units");
         assert_eq!(
             error,
-            format!("x.toml:{units}: plan.units: found 0, expected a whole number in 1..=4096 or \"auto\"")
+            format!("x.toml:{units}: plan.units: found 0, expected a whole number in 1..=16384 or \"auto\"")
         );
         let error = refused("vad_batch = 16", "vad_batch = -1");
         assert!(error.contains("plan.vad_batch: found -1, expected a whole number in 1..=64"), "{error}");
@@ -248,7 +248,7 @@ mod tests {
         assert!(error.contains("plan.nice.llm: found 20, expected a whole number in 0..=19"), "{error}");
         let error = refused("units = \"auto\"", "units = \"many\"");
         assert!(
-            error.contains("plan.units: ") && error.contains("many") && error.contains("1..=4096"),
+            error.contains("plan.units: ") && error.contains("many") && error.contains("1..=16384"),
             "{error}"
         );
         let error = refused("vad_batch = 16", "vad_batch = 1.5");

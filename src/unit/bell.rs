@@ -4,10 +4,13 @@ use std::io::{PipeReader, PipeWriter};
 use std::sync::OnceLock;
 use std::thread::Thread;
 
+use crate::limits::WORKERS_MAX;
 use crate::message::UnitId;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 const WORD: usize = 64;
+
+const _: () = assert!(WORKERS_MAX as usize <= WORD, "one word says who sleeps");
 
 /// A set of units, one bit each.
 #[derive(Debug)]
@@ -68,13 +71,13 @@ pub struct StageBell {
 }
 
 impl StageBell {
-    /// A bell for `units` units and `workers` workers (at most 64).
+    /// A bell for `units` units and `workers` workers.
     ///
     /// # Panics
-    /// With more than 64 workers.
+    /// With more than [`WORKERS_MAX`] workers.
     #[must_use]
     pub fn new(units: usize, workers: usize) -> Self {
-        assert!(workers <= WORD, "{workers} workers of one stage, at most {WORD}");
+        assert!(workers <= usize::from(WORKERS_MAX), "{workers} workers of one stage, at most {WORKERS_MAX}");
         Self {
             units: (0..units).map(|_| AtomicU8::new(0)).collect(),
             ready: ReadySet::new(units),
