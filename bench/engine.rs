@@ -28,12 +28,8 @@ fn bell(units: usize) -> &'static StageBell {
 
 fn slab(units: usize) -> &'static UnitSlab {
     let (edge, _) = EdgeBell::new(units).expect("a pipe");
-    let bells = Bells {
-        vad: bell(units),
-        stt: bell(units),
-        tts: bell(units),
-        edge: Box::leak(Box::new(edge)),
-    };
+    let bells =
+        Bells { vad: bell(units), stt: bell(units), tts: bell(units), edge: Box::leak(Box::new(edge)) };
     UnitSlab::leak(units, bells, SampleRate::HZ_24K)
 }
 
@@ -146,8 +142,7 @@ fn ring_frames(c: &mut Criterion) {
     let (writer, reader) = (bell(1), bell(1));
     let (mut producer, mut consumer) =
         ring::<AudioIn>(50, Ringer::Stage(writer, unit), Ringer::Stage(reader, unit));
-    let item =
-        AudioIn::Audio { stamp: Stamp::default(), frame: AudioFrame::empty(SampleRate::HZ_24K) };
+    let item = AudioIn::Audio { stamp: Stamp::default(), frame: AudioFrame::empty(SampleRate::HZ_24K) };
     let mut group = c.benchmark_group("ring");
     group.bench_function("push_pop_20ms", |b| {
         b.iter(|| {
@@ -170,7 +165,9 @@ fn discard_check(c: &mut Criterion) {
     let counter = GenerationCounter::new();
     counter.bump();
     let mut group = c.benchmark_group("discard_check");
-    group.bench_function("is_stale", |b| b.iter(|| black_box(&counter).is_stale(black_box(Generation::new(1)))));
+    group.bench_function("is_stale", |b| {
+        b.iter(|| black_box(&counter).is_stale(black_box(Generation::new(1))))
+    });
     let pool = slab(1);
     let lease = UnitLease::claim(pool).expect("free");
     let (unit, epoch) = (pool.unit(lease.id()), lease.epoch());

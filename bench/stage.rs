@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use antiphon::audio::SampleRate;
 use antiphon::message::{
-    AudioFrame, AudioIn, ClauseItem, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, Stamp,
-    TextChunk, UnitId, UtteranceId,
+    AudioFrame, AudioIn, ClauseItem, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem,
+    Stamp, TextChunk, UnitId, UtteranceId,
 };
 use antiphon::model::fake::{EnergyVad, FakeStt};
 use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
@@ -120,7 +120,9 @@ fn vad(c: &mut Criterion) {
     for units in BATCHES {
         let mut pool = Pool::new(units);
         let ids = pool.ids(units);
-        for (name, model) in [("fake", Box::new(EnergyVad::new(8)) as Box<dyn VadModel>), ("silero", silero(8))] {
+        for (name, model) in
+            [("fake", Box::new(EnergyVad::new(8)) as Box<dyn VadModel>), ("silero", silero(8))]
+        {
             let mut stage = VadStage::new(model);
             let mut at = 0;
             group.bench_function(BenchmarkId::new(name, units), |b| {
@@ -168,14 +170,13 @@ fn stt(c: &mut Criterion) {
     let speech = clip("cards-002.wav");
     let mut group = c.benchmark_group("stt_utterance");
     group.sample_size(10);
-    for (name, model) in [("fake", Box::new(FakeStt::new()) as Box<dyn SttModel>), ("moonshine", moonshine())] {
+    for (name, model) in [("fake", Box::new(FakeStt::new()) as Box<dyn SttModel>), ("moonshine", moonshine())]
+    {
         let mut stage = SttStage::new(model);
         for units in BATCHES {
             let mut pool = Pool::new(units);
             group.bench_function(BenchmarkId::new(name, units), |b| {
-                b.iter_custom(|rounds| {
-                    (0..rounds).map(|_| transcribe(&mut pool, &mut stage, &speech)).sum()
-                });
+                b.iter_custom(|rounds| (0..rounds).map(|_| transcribe(&mut pool, &mut stage, &speech)).sum());
             });
         }
     }

@@ -1,4 +1,4 @@
-//! From the end of the user's speech to the first audio of the answer, on the real models, one caller, part by part.
+//! From the end of the user's speech to the first audio of the answer, on the real models, part by part.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -17,12 +17,28 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use antiphon::edge::talk::{Question, Recording, Times, converse};
+use clap::Parser;
+use futures_util::future::join_all;
 use serde_json::json;
 
 use report::Series;
 use server::Server;
 
-/// Turns of a measurement; turns of a smoke run.
+/// What may follow `cargo bench --bench voice_to_voice --`.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Callers at a time
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    callers: u16,
+    /// Further argument of the server, as in --server-arg=--profile=FILE; may be given several times
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    server_arg: Vec<String>,
+    /// Passed by `cargo bench`
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// Turns of a measurement, per caller; turns of a smoke run.
 const TURNS: [usize; 2] = [20, 1];
 
 /// Turns before the measured ones: first use of every buffer.
@@ -42,31 +58,42 @@ fn clips() -> Vec<PathBuf> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
+    let args = Args::parse();
     let turns = TURNS[usize::from(!report::is_measurement())];
+    let units = usize::from(args.callers.max(2));
+    let mut server_args: Vec<_> = args.server_arg.iter().map(String::as_str).collect();
     // Without the built-in model, one that repeats the question at once stands in, and the line says so.
-    let (llm, server) = if cfg!(feature = "builtin-llm") {
-        (None, Server::real_with(2, &[]).await)
-    } else {
-        let llm = llm::ScriptedLlm::start().await;
-        let server = Server::real_with(2, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await;
-        (Some(llm), server)
-    };
+    let echo = if cfg!(feature = "builtin-llm") { None } else { Some(llm::ScriptedLlm::start().await) };
+    let url = echo.as_ref().map(llm::ScriptedLlm::url);
+    if let Some(url) = &url {
+        server_args.extend(["--llm-url", url, "--llm-model", "scripted"]);
+    }
+    let server = Server::real_with(units, &server_args).await;
     let clips: Vec<Recording> =
         clips().iter().map(|path| Recording::load(path).expect("a clip of the repository")).collect();
-    let mut times = Vec::new();
-    let mut late = Series::new("client_late", "ms");
-    for (number, clip) in clips.iter().cycle().take(WARM_UP_TURNS + turns).enumerate() {
-        let answer = converse(&server.url(), &Question::Spoken(clip.clone()), ANSWER_LIMIT).await;
-        let answer = answer.unwrap_or_else(|error| panic!("turn {number}: {error}"));
+    let url = server.url();
+    let callers = join_all((0..args.callers).map(|caller| call(&url, &clips, caller.into(), turns))).await;
+    let (times, late): (Vec<_>, Vec<_>) = callers.into_iter().flatten().unzip();
+    let model = if echo.is_some() { "echo" } else { "built-in" };
+    let dimensions = json!({ "callers": args.callers, "clips": clips.len(), "llm": model,
+                             "warm_up_turns": WARM_UP_TURNS });
+    let mut client_late = Series::new("client_late", "ms");
+    client_late.values = late;
+    report::print("voice_to_voice", server.ready_line(), dimensions, &parts(&times, client_late));
+}
+
+/// The turns of one caller, each with how late the client itself was, ms. Each begins with another clip, so that
+/// they do not end in step.
+async fn call(url: &str, clips: &[Recording], caller: usize, turns: usize) -> Vec<(Times, f64)> {
+    let mut heard = Vec::new();
+    for (number, clip) in clips.iter().cycle().skip(caller).take(WARM_UP_TURNS + turns).enumerate() {
+        let answer = converse(url, &Question::Spoken(clip.clone()), ANSWER_LIMIT).await;
+        let answer = answer.unwrap_or_else(|error| panic!("caller {caller}, turn {number}: {error}"));
         if number >= WARM_UP_TURNS {
-            times.push(answer.times);
-            late.values.push(answer.client_late_ms);
+            heard.push((answer.times, answer.client_late_ms));
         }
     }
-    let model = if llm.is_some() { "echo" } else { "built-in" };
-    let dimensions =
-        json!({ "callers": 1, "clips": clips.len(), "llm": model, "warm_up_turns": WARM_UP_TURNS });
-    report::print("voice_to_voice", server.ready_line(), dimensions, &parts(&times, late));
+    heard
 }
 
 /// The whole way and its parts; a part ends with the event that the client sees.

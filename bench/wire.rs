@@ -56,9 +56,7 @@ fn to_ring(message: &Utf8Bytes, ms: u64, iterations: u64) -> Duration {
         let now = left.min(batch);
         let begin = Instant::now();
         for _ in 0..now {
-            let Ok(Decoded::Append(append)) = decoder.decode(message.as_str()) else {
-                panic!("an append")
-            };
+            let Ok(Decoded::Append(append)) = decoder.decode(message.as_str()) else { panic!("an append") };
             uplink.append(message, append, Stamp::default(), &mut audio_in).expect("base64");
         }
         spent += begin.elapsed();

@@ -7,6 +7,12 @@ use crate::message::{
 /// Most units of one server; `UnitId` is 16 bits wide, and a bit set per stage is walked on each wake-up.
 pub const UNITS_MAX: usize = 16_384;
 
+/// Most worker threads of one stage: one bit each in a word of its doorbell.
+pub const WORKERS_MAX: u16 = 64;
+
+/// Most slots of the built-in language model. Source: `LLAMA_MAX_SEQ` of llama.cpp's `llama-cparams.h`.
+pub const LLM_SLOTS_MAX: u16 = 256;
+
 /// Longest clause of text that goes to TTS at once, bytes. The clause splitter cuts before it.
 pub const CLAUSE_BYTES_MAX: usize = 400;
 

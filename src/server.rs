@@ -68,9 +68,14 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> ServeError {
 pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
     let machine = Machine::detect();
     let Choice { profile, reason } = Profile::load(&args.profile, &machine)?;
-    let counts = profile.plan.counts(Machine::cores_usable());
+    let counts = profile.plan.counts(machine.cores());
     let units = usize::from(args.units.unwrap_or(counts.units));
     tracing::info!(profile = profile.meta.name, status = %profile.meta.status, reason, plan = %counts, "hardware profile");
+    let differences = machine.differences_that_matter(&profile.machine);
+    if !differences.is_empty() {
+        let differences = differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        tracing::warn!(profile = profile.meta.name, differences, "the profile is of another machine");
+    }
 
     Resampler::prepare();
     let models = StageModels::load(args, &profile.plan, &counts)?;

@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 use axum::serve::ListenerExt as _;
 
+use crate::limits::LLM_SLOTS_MAX;
 use crate::model::ModelError;
-use crate::model::llama::{Engine, EngineSettings, SLOTS_MAX, Weights};
+use crate::model::llama::{Engine, EngineSettings, Weights};
 
 /// Arguments of `antiphon llm`.
 #[derive(Clone, Debug, clap::Args)]
@@ -29,7 +30,7 @@ pub struct LlmArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
     /// Callers served at once, each with a cache of its own.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=i64::from(SLOTS_MAX)))]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=i64::from(LLM_SLOTS_MAX)))]
     pub slots: u16,
     /// Threads of one step; default: the physical cores.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]

@@ -1,7 +1,7 @@
 //! Silero VAD: speech or not, every 32 ms, for many callers in one call of the network.
 //!
-//! *Thread:* a `vad` worker · *Never:* blocks, no heap call after `load` · *Budget:* `vad_us_p99` of the
-//! profile.
+//! *Thread:* a `vad` worker · *Never:* blocks, no heap call after `load` · *Budget:* `endpoint_wait_ms_p99` of
+//! the profile.
 //!
 //! # Source
 //! silero-vad 6.2.3, `silero_vad_op18_ifless.onnx` (the variant without branches; same results as

@@ -2,12 +2,18 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
+use super::difference::{CLASS, same};
 use super::error::ProfileError;
-use super::machine::Machine;
+use super::machine::{Machine, notation};
 use super::{Profile, Status};
 
 /// The profiles that are compiled in: the texts of `hw-profiles/*.toml`.
-const EMBEDDED: &[(&str, &str)] = &[("generic-cpu", include_str!("../../hw-profiles/generic-cpu.toml"))];
+const EMBEDDED: &[(&str, &str)] = &[
+    ("generic-cpu", include_str!("../../hw-profiles/generic-cpu.toml")),
+    ("xeon-avx512-2c-cpu-debian12", include_str!("../../hw-profiles/xeon-avx512-2c-cpu-debian12.toml")),
+];
 
 /// A profile and why it was taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +32,7 @@ impl Profile {
     /// [`ProfileError::Unknown`]; those of [`Profile::read`].
     pub fn load(argument: &str, machine: &Machine) -> Result<Choice, ProfileError> {
         if argument == "auto" {
-            return Ok(choose_embedded(machine));
+            return Ok(Self::automatic(machine));
         }
         let path = Path::new(argument);
         if path.extension().is_some_and(|extension| extension == "toml") {
@@ -39,10 +45,10 @@ impl Profile {
         })
     }
 
-    /// The best profile for this machine: [`Profile::load`] of `auto` on [`Machine::detect`].
+    /// The best of the profiles that are compiled in for `machine`.
     #[must_use]
-    pub fn detect() -> Choice {
-        choose_embedded(&Machine::detect())
+    pub fn automatic(machine: &Machine) -> Choice {
+        choose(machine, embedded()).expect("generic-cpu states nothing of a machine, so it fits every one")
     }
 }
 
@@ -64,55 +70,51 @@ pub(super) fn embedded_text(name: &str) -> Option<&'static str> {
 /// How well a profile is made for a machine. Later fields break ties of earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
-    accelerator: bool,
-    cpu: bool,
+    /// Which keys of [`CLASS`] the profile states.
+    stated: [bool; CLASS.len()],
     status: Status,
 }
 
-/// `None` if the profile names a processor or an accelerator that this machine does not have.
+/// `None` if the profile states a key of [`CLASS`] that this machine does not have, or has otherwise. What a
+/// profile does not state fits everything.
 fn fit(profile: &Profile, machine: &Machine) -> Option<Fit> {
-    // What the profile does not name fits everything.
-    let compare = |named: &Option<String>, here: &Option<String>| match (named, here) {
-        (None, _) => Some(false),
-        (Some(named), Some(here)) if named.trim().eq_ignore_ascii_case(here.trim()) => Some(true),
-        _ => None,
-    };
-    Some(Fit {
-        accelerator: compare(&profile.machine.accelerator, &machine.accelerator)?,
-        cpu: compare(&profile.machine.cpu_model, &machine.cpu_model)?,
-        status: profile.meta.status,
-    })
+    let (expected, found) = (profile.machine.fields(), machine.fields());
+    let stated = CLASS.map(|key| !expected[key].is_null());
+    let fits = |key: &str| expected[key].is_null() || same(&found[key], &expected[key]);
+    CLASS.iter().all(|key| fits(key)).then_some(Fit { stated, status: profile.meta.status })
 }
 
-/// The best of `candidates` for `machine`: one made for its accelerator before one for its processor before
-/// one for any machine; then the better measured one; then the first. `None` if none fits.
+/// The best of `candidates` for `machine`: of those that fit, the one that states what says most of
+/// [`CLASS`]; then the better measured one; then the first. `None` if none fits.
 #[must_use]
 pub fn choose(machine: &Machine, candidates: Vec<Profile>) -> Option<Choice> {
     let fitting = candidates.into_iter().filter_map(|profile| Some((fit(&profile, machine)?, profile)));
     let (fit, profile) = fitting.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
-    let part = |what: &str, name: &Option<String>| {
-        name.as_deref().map_or_else(|| format!("no {what}"), |name| format!("{what} {name:?}"))
+    let here = machine.fields();
+    let facts = |wanted: [bool; CLASS.len()]| {
+        let keys = CLASS.iter().zip(wanted).filter_map(|(key, wanted)| wanted.then_some(*key));
+        let facts = keys.map(|key| match &here[key] {
+            Value::Null => format!("no {key}"),
+            value => format!("{key} {}", notation(value)),
+        });
+        facts.collect::<Vec<_>>().join(", ")
     };
-    let (cpu, accelerator) =
-        (part("processor", &machine.cpu_model), part("accelerator", &machine.accelerator));
-    let reason = match (fit.accelerator, fit.cpu) {
-        (true, true) => format!("made for {accelerator} and {cpu}"),
-        (true, false) => format!("made for {accelerator}"),
-        (false, true) => format!("made for {cpu}"),
-        (false, false) => {
-            format!("fits any machine; found {cpu} and {accelerator}, for which none is made")
-        }
+    let reason = if fit.stated.contains(&true) {
+        format!("made for {}", facts(fit.stated))
+    } else {
+        format!("fits any machine; none is made for one with {}", facts(CLASS.map(|_| true)))
     };
     Some(Choice { profile, reason })
 }
 
-fn choose_embedded(machine: &Machine) -> Choice {
-    choose(machine, embedded())
-        .expect("generic-cpu names no processor and no accelerator, so it fits every machine")
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::super::{Evidence, Isa};
     use super::*;
 
     fn profile(name: &str, status: Status, cpu: Option<&str>, accelerator: Option<&str>) -> Profile {
@@ -167,6 +169,109 @@ mod tests {
     fn a_profile_for_another_machine_is_never_taken() {
         let candidates = vec![profile("gpu", Status::Verified, None, Some("NVIDIA H200"))];
         assert_eq!(choose(&machine("other", None), candidates), None);
+    }
+
+    /// Of processors with one name, the extensions and the number of cores tell the class.
+    #[test]
+    fn a_profile_does_not_claim_every_processor_of_that_name() {
+        let all = embedded();
+        let xeon = all.iter().find(|profile| profile.meta.name == "xeon-avx512-2c-cpu-debian12");
+        let xeon = xeon.expect("compiled in").machine.clone();
+        let taken = |machine: &Machine| {
+            let choice = Profile::automatic(machine);
+            (choice.profile.meta.name, choice.reason)
+        };
+        let (name, reason) = taken(&xeon);
+        assert_eq!(name, "xeon-avx512-2c-cpu-debian12");
+        let facts = "cpu_model \"Intel(R) Xeon(R) Processor\", isa [\"avx2\", \"avx_vnni\", \"avx512f\", \
+                     \"avx512bw\", \"avx512_vnni\"], cores_usable 2";
+        assert_eq!(reason, format!("made for {facts}"));
+        // What is not of the class does not matter here.
+        let moved = Machine { kernel: None, cores_logical: Some(64), memory_bytes: Some(1), ..xeon.clone() };
+        assert_eq!(taken(&moved).0, "xeon-avx512-2c-cpu-debian12");
+
+        let with_amx = xeon.isa.iter().flatten().copied().chain([Isa::AmxInt8]).collect::<BTreeSet<_>>();
+        for other in [
+            Machine { cores_usable: Some(4), ..xeon.clone() },
+            Machine { isa: Some(BTreeSet::from([Isa::Avx2])), ..xeon.clone() },
+            Machine { isa: Some(with_amx), ..xeon.clone() },
+            Machine { isa: None, ..xeon.clone() },
+            Machine { cpu_model: Some("AMD EPYC".to_owned()), ..xeon.clone() },
+        ] {
+            let (name, reason) = taken(&other);
+            assert_eq!(name, "generic-cpu", "{other:?}");
+            assert!(
+                reason.starts_with("fits any machine; none is made for one with no accelerator, cpu_"),
+                "{reason}"
+            );
+        }
+    }
+
+    /// What is wrong with the evidence of a profile: files that are not there, observations that are not in
+    /// them.
+    fn problems_of_evidence(profile: &Profile, repository: &Path) -> Vec<String> {
+        let name = &profile.meta.name;
+        let mut problems = Vec::new();
+        for (metric, evidence) in &profile.evidence {
+            let place = format!("{name}: evidence.{metric}: {}", evidence.result);
+            let Ok(text) = fs::read_to_string(repository.join(&evidence.result)) else {
+                problems.push(format!("{place}: found no such file, expected a result file"));
+                continue;
+            };
+            let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_default());
+            let ours = lines.filter(|line| line["measured"] == true && line["profile"] == name.as_str());
+            let n: u64 = ours.filter_map(|line| line["metrics"][metric]["n"].as_u64()).sum();
+            if n != u64::from(evidence.n) {
+                problems.push(format!("{place}: found {n} observations, expected {}", evidence.n));
+            }
+        }
+        problems
+    }
+
+    #[test]
+    fn evidence_is_there() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for profile in embedded() {
+            assert_eq!(problems_of_evidence(&profile, repository), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn evidence_that_is_not_there_is_found_out() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let line = |profile: &str, measured: bool, metric: &str| {
+            let metrics = json!({ metric: { "n": 20 } });
+            json!({ "profile": profile, "measured": measured, "metrics": metrics }).to_string() + "\n"
+        };
+        let lines = [
+            line("here", true, "stt"),
+            line("here", true, "stt"),
+            line("here", false, "stt"),
+            line("there", true, "stt"),
+            line("here", true, "voice_to_voice"),
+        ];
+        fs::write(folder.path().join("y.jsonl"), lines.concat()).expect("writable");
+        let problems = |metric: &str, result: &str, n| {
+            let mut profile = profile("here", Status::Measured, None, None);
+            let evidence = Evidence { result: result.to_owned(), n };
+            profile.evidence.insert(metric.to_owned(), evidence);
+            problems_of_evidence(&profile, folder.path())
+        };
+        assert_eq!(problems("stt", "y.jsonl", 40), [""; 0]);
+        let counted = "here: evidence.stt: y.jsonl: found 40 observations, expected 60";
+        assert_eq!(problems("stt", "y.jsonl", 60), [counted]);
+        let missing = "here: evidence.stt: z.jsonl: found no such file, expected a result file";
+        assert_eq!(problems("stt", "z.jsonl", 40), [missing]);
+        assert_eq!(problems("endpoint_wait", "y.jsonl", 1).len(), 1);
+    }
+
+    #[test]
+    fn the_readme_lists_every_profile_with_its_status() {
+        let readme = include_str!("../../hw-profiles/README.md");
+        for Profile { meta, .. } in embedded() {
+            let row = format!("| `{}` | {} |", meta.name, meta.status);
+            assert!(readme.contains(&row), "{row}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::choice::{embedded, embedded_text};
+use super::dump::{dump, name_of_output};
 use super::error::ProfileError;
 use super::machine::Machine;
 use super::{Choice, Profile};
@@ -21,6 +22,19 @@ pub enum ProfileCommand {
     },
     /// Print what this machine is, as a profile states it, and the profile for it
     Detect,
+    /// Print a draft of a whole profile for this machine
+    ///
+    /// What the machine is, and the plan of the profile that auto takes. The draft is named like the file
+    /// that it is written to: antiphon profile dump > hw-profiles/NAME.toml
+    Dump,
+    /// Print where this machine is not what a profile states; fail if it differs
+    Compare {
+        /// Name of a profile, path of a TOML file, or auto
+        profile: String,
+        /// Only these keys of the machine section, as in --fields kernel,onnxruntime,driver
+        #[arg(long, value_name = "KEY", value_delimiter = ',', value_parser = key_of_machine)]
+        fields: Vec<String>,
+    },
 }
 
 /// Runs a command; prints to standard output.
@@ -29,12 +43,15 @@ pub enum ProfileCommand {
 /// What the command could not do.
 pub fn run(command: ProfileCommand) -> Result<(), ProfileError> {
     let machine = Machine::detect();
-    let text = match command {
-        ProfileCommand::List => list(&machine)?,
-        ProfileCommand::Show { profile } => show(&profile, &machine)?,
-        ProfileCommand::Detect => detect(&machine)?,
-    };
-    print(&text)
+    match command {
+        ProfileCommand::List => print(&list(&machine)?),
+        ProfileCommand::Show { profile } => print(&show(&profile, &machine)?),
+        ProfileCommand::Detect => print(&detect(&machine)?),
+        ProfileCommand::Dump => print(&dump(&machine, name_of_output())?),
+        ProfileCommand::Compare { profile, fields } => {
+            compare(&profile, &fields, &machine, &mut std::io::stdout())
+        }
+    }
 }
 
 /// Reads each of `files` and prints one line per problem, or that there is none.
@@ -81,18 +98,47 @@ fn show(argument: &str, machine: &Machine) -> Result<String, ProfileError> {
     let Choice { profile, reason } = Profile::load(argument, machine)?;
     let text = embedded_text(&profile.meta.name).filter(|_| !argument.ends_with(".toml"));
     let text = text.map_or_else(|| profile.to_toml(), str::to_owned);
-    Ok(format!("{text}\n{}", comes_to(&profile, &reason)))
+    Ok(format!("{text}\n{}", comes_to(&profile, &reason, machine)))
 }
 
 fn detect(machine: &Machine) -> Result<String, ProfileError> {
     let Choice { profile, reason } = Profile::load("auto", machine)?;
-    let section = toml::to_string(machine).expect("texts and numbers only");
-    Ok(format!("[machine]\n{section}\n{}", comes_to(&profile, &reason)))
+    Ok(format!("[machine]\n{}\n{}", machine.to_toml(), comes_to(&profile, &reason, machine)))
+}
+
+/// Prints one line per difference in the keys `wanted` (all, if that is empty), or that there is none.
+fn compare(
+    argument: &str,
+    wanted: &[String],
+    machine: &Machine,
+    out: &mut dyn Write,
+) -> Result<(), ProfileError> {
+    let Choice { profile, .. } = Profile::load(argument, machine)?;
+    let is_wanted = |key: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == key);
+    let (keys, differences) = machine.compare(&profile.machine, is_wanted);
+    let name = profile.meta.name;
+    let (different, total) = (differences.len(), keys.len());
+    let text = match (different, total) {
+        (0, 0) => format!("{name}: states nothing to compare\n"),
+        (0, _) => format!("{name}: this machine, by {}\n", keys.join(", ")),
+        _ => differences.iter().map(|difference| format!("{difference}\n")).collect(),
+    };
+    out.write_all(text.as_bytes()).map_err(ProfileError::Print)?;
+    if different == 0 { Ok(()) } else { Err(ProfileError::Different { name, different, total }) }
+}
+
+/// A key of the section `[machine]`.
+fn key_of_machine(text: &str) -> Result<String, String> {
+    let keys: Vec<_> = Machine::default().fields().into_iter().map(|(key, _)| key).collect();
+    if keys.iter().any(|key| key == text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("expected one of: {}", keys.join(", ")))
 }
 
 /// As comments, so that the whole print is a TOML file.
-fn comes_to(profile: &Profile, reason: &str) -> String {
-    let cores = Machine::cores_usable();
+fn comes_to(profile: &Profile, reason: &str, machine: &Machine) -> String {
+    let cores = machine.cores();
     let counts = profile.plan.counts(cores);
     format!("# {} ({}): {reason}\n# {cores} cores: {counts}\n", profile.meta.name, profile.meta.status)
 }
@@ -106,6 +152,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use clap::Parser as _;
+
     use super::*;
 
     #[test]
@@ -115,7 +163,7 @@ mod tests {
         let bad = folder.path().join("bad.toml");
         let text =
             fs::read_to_string(&good).expect("there").replace("Any machine, models on the processor.", " ");
-        fs::write(&bad, text + "\n[budget]\nttfa_p99 = 5\n").expect("writable");
+        fs::write(&bad, text + "\n[budget]\nstt_p99 = 5\n").expect("writable");
         let absent = folder.path().join("absent.toml");
         let (text, wrong) = report(&[good, bad, absent]);
         let lines: Vec<_> = text.lines().collect();
@@ -126,7 +174,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            lines[2].contains("bad.toml: budget.ttfa_p99: found an unknown key, expected <barge_in"),
+            lines[2].contains("bad.toml: budget.stt_p99: found an unknown key, expected <endpoint_wait|"),
             "{text}"
         );
         assert!(lines[3].contains("absent.toml: "), "{text}");
@@ -140,6 +188,70 @@ mod tests {
         let detected: toml::Table = detect(&machine).expect("generic-cpu fits").parse().expect("TOML");
         let section: Machine = detected["machine"].clone().try_into().expect("a [machine] section");
         assert_eq!(section, machine);
-        assert!(list(&machine).expect("generic-cpu fits").starts_with("* generic-cpu  draft"), "marked");
+        let listed = list(&machine).expect("generic-cpu fits");
+        let (marked, others): (Vec<_>, Vec<_>) =
+            listed.lines().take(embedded().len()).partition(|line| line.starts_with("* "));
+        assert!(marked.len() == 1 && marked[0].starts_with("* generic-cpu "), "{listed}");
+        assert!(others.iter().all(|line| line.starts_with("  ")), "{listed}");
+    }
+
+    fn compared(argument: &str, wanted: &[&str], machine: &Machine) -> (String, Result<(), ProfileError>) {
+        let wanted: Vec<_> = wanted.iter().map(|key| (*key).to_owned()).collect();
+        let mut out = Vec::new();
+        let outcome = compare(argument, &wanted, machine, &mut out);
+        (String::from_utf8(out).expect("text"), outcome)
+    }
+
+    #[test]
+    fn compare_prints_a_line_per_difference_and_fails() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let here = Machine {
+            cores_usable: Some(2),
+            kernel: Some("6.1.0".to_owned()),
+            onnxruntime: Some("1.32.0".to_owned()),
+            ..Machine::default()
+        };
+        let file = folder.path().join("here.toml");
+        fs::write(&file, dump(&here, Some("here".to_owned())).expect("valid")).expect("writable");
+        let file = file.to_str().expect("UTF-8");
+
+        let (text, outcome) = compared(file, &[], &here);
+        outcome.expect("the same machine");
+        assert_eq!(text, "here: this machine, by cores_usable, kernel, onnxruntime\n");
+
+        let other = Machine { kernel: Some("6.2.0".to_owned()), cores_usable: None, ..here };
+        let (text, outcome) = compared(file, &[], &other);
+        assert_eq!(
+            text,
+            "machine.cores_usable: found nothing, expected 2\n\
+             machine.kernel: found \"6.2.0\", expected \"6.1.0\"\n"
+        );
+        let error = outcome.expect_err("another machine").to_string();
+        assert_eq!(error, "this machine differs from here in 2 of 3 keys");
+
+        let (text, outcome) = compared(file, &["onnxruntime", "driver"], &other);
+        assert_eq!((text.as_str(), outcome.is_ok()), ("here: this machine, by onnxruntime\n", true));
+        let (text, outcome) = compared(file, &["driver"], &other);
+        assert_eq!((text.as_str(), outcome.is_ok()), ("here: states nothing to compare\n", true));
+        assert!(matches!(compared("nowhere", &[], &other).1, Err(ProfileError::Unknown { .. })));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_known_ones() {
+        #[derive(Debug, clap::Parser)]
+        struct Line {
+            #[command(subcommand)]
+            command: ProfileCommand,
+        }
+        let parse = |fields: &str| Line::try_parse_from(["profile", "compare", "auto", "--fields", fields]);
+        let command = parse("kernel,onnxruntime,driver").expect("three keys").command;
+        let ProfileCommand::Compare { profile, fields } = command else { panic!("{command:?}") };
+        assert_eq!((profile.as_str(), fields.len()), ("auto", 3));
+        let error = parse("kernel,kernl").expect_err("a mistyped key").to_string();
+        assert!(error.contains("'kernl'") && error.contains("expected one of: cpu_model, isa, "), "{error}");
+        for (key, _) in Machine::default().fields() {
+            parse(&key).expect("a key of the section");
+            assert!(error.contains(&key), "{key}: {error}");
+        }
     }
 }

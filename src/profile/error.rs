@@ -15,7 +15,17 @@ impl Problem {
 
     /// The reader's own error, on one line, with the key that it points at.
     pub(super) fn of_toml(file: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        let mut message = error.message().lines().collect::<Vec<_>>().join(", ");
+        // The reader knows Rust's names only.
+        for (rust, expected) in [
+            ("expected u16", "expected a whole number in 0..=65535"),
+            ("expected u32", "expected a whole number in 0..=4294967295"),
+            ("expected u64", "expected a whole number, 0 or more"),
+            ("expected a sequence", "expected a list"),
+            ("expected struct", "expected a section like"),
+        ] {
+            message = message.replace(rust, expected);
+        }
         let Some(span) = error.span() else { return Self(format!("{}: {message}", file.display())) };
         let (line, key) = place(text, span.start);
         Self(format!("{}:{line}: {key}: {message}", file.display()))
@@ -71,6 +81,16 @@ pub enum ProfileError {
         /// Files with a problem.
         wrong: usize,
         /// Files looked at.
+        total: usize,
+    },
+    /// `antiphon profile compare` found something.
+    #[error("this machine differs from {name} in {different} of {total} keys")]
+    Different {
+        /// The profile.
+        name: String,
+        /// Keys that differ.
+        different: usize,
+        /// Keys compared.
         total: usize,
     },
     /// Standard output is closed or full.

@@ -6,17 +6,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-/// The `[machine]` section. What is not known is left out. Written by `antiphon profile detect`, not by hand.
+use super::isa::Isa;
+use crate::store::Artefact;
+
+/// The `[machine]` section. What is not known is left out. Written by `antiphon profile dump`, not by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Machine {
     /// Model name of the processor; `auto` compares it.
     pub cpu_model: Option<String>,
+    /// Extensions of its instruction set that the models use; `auto` compares them.
+    pub isa: Option<BTreeSet<Isa>>,
     /// Physical cores.
     pub cores_physical: Option<u16>,
     /// Logical processors, without regard to limits of the process.
     pub cores_logical: Option<u16>,
+    /// Logical processors that a process may use: fewer under an affinity mask or a control group's quota.
+    /// `auto` compares it.
+    pub cores_usable: Option<u16>,
     /// Third-level cache, bytes, all of it together.
     pub l3_bytes: Option<u64>,
     /// Main memory, bytes.
@@ -35,7 +44,7 @@ pub struct Machine {
     pub governor: Option<String>,
     /// Compiler that built the server.
     pub rustc: Option<String>,
-    /// Version of ONNX Runtime.
+    /// Version of ONNX Runtime that the server loads.
     pub onnxruntime: Option<String>,
     /// Version of the accelerator's driver.
     pub driver: Option<String>,
@@ -49,6 +58,11 @@ impl Machine {
     #[must_use]
     pub fn detect() -> Self {
         let mut machine = Self::read(Path::new("/"));
+        let usable = std::thread::available_parallelism().ok();
+        machine.cores_usable = usable.map(|cores| u16::try_from(cores.get()).unwrap_or(u16::MAX));
+        machine.rustc = Some(rustc_version_runtime::version().to_string());
+        // No other is ever loaded: `serve` checks the file's SHA-256.
+        machine.onnxruntime = Some(Artefact::OnnxRuntime.entry().wheel.version.to_owned());
         let has_driver = machine.driver.is_some() || Path::new("/dev/nvidiactl").exists();
         if let Some(report) = has_driver.then(nvidia_smi).flatten() {
             machine.take_nvidia_smi(&report);
@@ -56,11 +70,32 @@ impl Machine {
         machine
     }
 
-    /// Logical processors that this process may use: less than [`Machine::cores_logical`] under an affinity
-    /// mask or a control group's quota.
+    /// Logical processors that the plan's rules count with: those that a process may use, at least 1.
     #[must_use]
-    pub fn cores_usable() -> u16 {
-        std::thread::available_parallelism().map_or(1, |cores| u16::try_from(cores.get()).unwrap_or(u16::MAX))
+    pub fn cores(&self) -> u16 {
+        self.cores_usable.unwrap_or(1)
+    }
+
+    /// Every key of the section in its order, with its value; null where it is not known.
+    pub(super) fn fields(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) => fields,
+            other => unreachable!("a struct of texts, numbers and names is an object: {other:?}"),
+        }
+    }
+
+    /// The lines of the section.
+    pub(super) fn to_toml(&self) -> String {
+        let fields = self.fields().into_iter().filter(|(_, value)| !value.is_null());
+        fields
+            .map(|(key, value)| {
+                format!(
+                    "{key} = {}
+",
+                    notation(&value)
+                )
+            })
+            .collect()
     }
 
     /// What the files of the system below `root` say.
@@ -83,8 +118,10 @@ impl Machine {
         }
         Self {
             cpu_model: cpu_model(&cpuinfo).or_else(|| text("proc/device-tree/model")),
+            isa: isa(&cpuinfo),
             cores_physical: some_count(cores.len()),
             cores_logical: some_count(logical),
+            cores_usable: None,
             l3_bytes: Some(caches.values().sum()).filter(|&bytes| bytes > 0),
             memory_bytes: field(&meminfo, "MemTotal").and_then(binary_size),
             numa_nodes: some_count(numbered(&root.join("sys/devices/system/node"), "node").len()),
@@ -111,24 +148,28 @@ impl Machine {
         self.accelerator_memory_bytes = mebibytes.parse::<u64>().ok().map(|mebibytes| mebibytes << 20);
         self.driver = Some(driver.to_owned());
     }
+}
 
-    /// Every text, by its key in the file.
-    pub(super) fn texts(&self) -> Vec<(&'static str, &str)> {
-        [
-            ("machine.cpu_model", &self.cpu_model),
-            ("machine.accelerator", &self.accelerator),
-            ("machine.os", &self.os),
-            ("machine.kernel", &self.kernel),
-            ("machine.governor", &self.governor),
-            ("machine.rustc", &self.rustc),
-            ("machine.onnxruntime", &self.onnxruntime),
-            ("machine.driver", &self.driver),
-            ("machine.microcode", &self.microcode),
-        ]
-        .into_iter()
-        .filter_map(|(key, text)| Some((key, text.as_deref()?)))
-        .collect()
+/// A value as TOML has it, with digit groups; on one line.
+pub(super) fn notation(value: &Value) -> String {
+    match value {
+        Value::Number(number) => grouped(&number.to_string()),
+        Value::Array(values) => format!("[{}]", values.iter().map(notation).collect::<Vec<_>>().join(", ")),
+        // JSON's escapes are TOML's, too.
+        other => other.to_string(),
     }
+}
+
+/// `25_165_824_000`.
+fn grouped(digits: &str) -> String {
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push('_');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// First line of a file of the system, without the NUL that device trees end with.
@@ -152,6 +193,12 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
         let (implementer, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
         Some(format!("implementer {implementer} part {part}"))
     })
+}
+
+/// Those of the first processor, of which x86 has a line `flags`, Arm one `Features`.
+fn isa(cpuinfo: &str) -> Option<BTreeSet<Isa>> {
+    let names = field(cpuinfo, "flags").or_else(|| field(cpuinfo, "Features"))?;
+    Some(names.split_whitespace().filter_map(Isa::named).collect())
 }
 
 /// Folders `<prefix><number>` in `folder`.
@@ -226,7 +273,8 @@ mod tests {
     /// Two cores of two threads each, and a driver.
     #[test]
     fn a_large_machine_is_read() {
-        let cpu = "processor\t: 0\nmodel name\t: AMD EPYC 9554 64-Core Processor\nmicrocode\t: 0xa10113e\n\n";
+        let cpu = "processor\t: 0\nmodel name\t: AMD EPYC 9554 64-Core Processor\nmicrocode\t: 0xa10113e\n\
+                   flags\t\t: fpu avx2 avx512f avx512_vnni amx_int8\n\n";
         let mut files = vec![
             ("proc/meminfo".to_owned(), "MemTotal:       24576000 kB\nMemFree: 1 kB\n"),
             ("proc/sys/kernel/osrelease".to_owned(), "6.1.0-25-amd64\n"),
@@ -260,6 +308,7 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         let mut expected = Machine {
             cpu_model: text("AMD EPYC 9554 64-Core Processor"),
+            isa: Some(BTreeSet::from([Isa::Avx2, Isa::Avx512f, Isa::Avx512Vnni, Isa::AmxInt8])),
             cores_physical: Some(2),
             cores_logical: Some(4),
             l3_bytes: Some(32 << 20),
@@ -285,11 +334,51 @@ mod tests {
 
     #[test]
     fn an_arm_machine_is_named_by_its_numbers() {
-        let cpuinfo = "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n";
+        let cpuinfo =
+            "processor\t: 0\nFeatures\t: fp asimd asimddp sve\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n";
         let root = tree(&[("proc/cpuinfo", cpuinfo)]);
         let machine = Machine::read(root.path());
         assert_eq!(machine.cpu_model.as_deref(), Some("implementer 0x41 part 0xd40"));
         assert_eq!((machine.cores_logical, machine.accelerator), (Some(1), None));
+        assert_eq!(machine.isa, Some(BTreeSet::from([Isa::Asimddp, Isa::Sve])));
+    }
+
+    /// What is not in the system's files.
+    #[test]
+    fn this_process_is_known() {
+        let machine = Machine::detect();
+        assert!(machine.cores_usable <= machine.cores_logical && machine.cores() >= 1, "{machine:?}");
+        let minimum = env!("CARGO_PKG_RUST_VERSION").split_once('.').expect("major and minor");
+        let rustc = machine.rustc.expect("known when this was built");
+        let (major, rest) = rustc.split_once('.').expect("a version");
+        let number = |text: &str| text.parse::<u32>().expect("a number");
+        let minor = rest.split('.').next().map(number);
+        assert!((number(major), minor) >= (number(minimum.0), Some(number(minimum.1))), "{rustc}");
+        assert_eq!(machine.onnxruntime.as_deref(), Some(Artefact::OnnxRuntime.entry().wheel.version));
+    }
+
+    #[test]
+    fn the_lines_of_the_section_are_toml() {
+        let machine = Machine {
+            cpu_model: Some("a \"quoted\"\tname\n".to_owned()),
+            isa: Some(BTreeSet::from([Isa::Avx512f, Isa::Avx2])),
+            cores_logical: Some(128),
+            l3_bytes: Some(1_000),
+            memory_bytes: Some(25_165_824_000),
+            ..Machine::default()
+        };
+        let text = machine.to_toml();
+        assert_eq!(toml::from_str::<Machine>(&text).expect("TOML"), machine, "{text}");
+        for line in [
+            "isa = [\"avx2\", \"avx512f\"]",
+            "cores_logical = 128",
+            "l3_bytes = 1_000",
+            "memory_bytes = 25_165_824_000",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}: {text}");
+        }
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert_eq!(Machine::default().to_toml(), "");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::count::{Count, Whole};
+use crate::limits::{LLM_SLOTS_MAX, UNITS_MAX, WORKERS_MAX};
 
 /// The choices of a profile, as written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,25 +11,25 @@ use super::count::{Count, Whole};
 pub struct Plan {
     /// Units in the slab: conversations at a time. Memory grows by one unit's rings and ports each.
     /// Auto: 4 per core, at most 256.
-    pub units: Count<4_096>,
+    pub units: Count<{ UNITS_MAX as u16 }>,
     /// Threads of the edge's runtime. Auto: a quarter of the cores, at most 8.
     pub edge_threads: Count<64>,
     /// Threads of the voice activity stage. Auto: an eighth of the cores, at most 8.
-    pub vad_workers: Count<64>,
+    pub vad_workers: Count<WORKERS_MAX>,
     /// Windows of different units that one call of the detector may take together. Larger is cheaper per
     /// window and later for the first of them.
     pub vad_batch: Whole<1, 64>,
     /// Threads of the recognition stage, each with its own model instance. Auto: a quarter of the cores, at
     /// most 16.
-    pub stt_workers: Count<64>,
+    pub stt_workers: Count<WORKERS_MAX>,
     /// Threads of the synthesis stage, each with its own model instance. Auto: a quarter of the cores, at
     /// most 16.
-    pub tts_workers: Count<64>,
+    pub tts_workers: Count<WORKERS_MAX>,
     /// Threads of the built-in language model. Auto: half of the cores, at least 2 where there are 2, at most
     /// 16.
     pub llm_threads: Count<64>,
     /// Conversations whose key-value cache the built-in language model keeps. Auto: one per unit, at most 16.
-    pub llm_slots: Count<256>,
+    pub llm_slots: Count<LLM_SLOTS_MAX>,
     /// Threads inside one call of ONNX Runtime. More than 1 shortens a call and costs throughput.
     pub onnx_intra_op: Whole<1, 64>,
     /// Where ONNX Runtime computes.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{METRICS, Profile, STATISTICS};
 
@@ -57,6 +57,78 @@ fn the_schema_has_every_key_of_the_parser_and_no_other() {
     let evidence = &names("/properties/evidence/patternProperties")[&format!("^({metrics})$")];
     let keys: BTreeSet<_> = evidence["properties"].as_object().expect("an object").keys().cloned().collect();
     assert_eq!(keys, keys_of_parser("evidence.ttfa"));
+}
+
+/// Each key of the machine takes what the schema says, and nothing else.
+#[test]
+fn the_schema_has_the_types_of_the_machine() {
+    let schema = schema();
+    let machine = |key: &str, value: &str| accepts(&format!("{GENERIC}\n[machine]\n{key} = {value}\n"));
+    for (key, rule) in schema["properties"]["machine"]["properties"].as_object().expect("an object") {
+        let (is_text, is_number) = (rule["type"] == "string", rule["type"] == "integer");
+        assert_eq!(machine(key, "\"x\""), is_text, "{key}");
+        assert_eq!((rule["pattern"] == "\\S", machine(key, "\" \"")), (is_text, false), "{key}");
+        assert_eq!(machine(key, "0"), is_number, "{key}");
+        if is_number {
+            assert_eq!(rule["minimum"], 0, "{key}");
+            assert!(!machine(key, "-1"), "{key}");
+            assert_eq!(machine(key, "65536"), rule["maximum"].is_null(), "{key}");
+            assert!(rule["maximum"].is_null() || rule["maximum"] == 65_535, "{key}");
+        }
+        assert_eq!(machine(key, "[]"), rule["type"] == "array", "{key}");
+    }
+}
+
+/// The words that the parser knows, out of its own complaint about one that it does not know.
+fn words_of_parser(text: &str) -> Vec<String> {
+    let error = Profile::parse(text, Path::new("x.toml")).expect_err("no such word").to_string();
+    let (_, known) = error.split_once("`no_such_word`, expected ").unwrap_or_else(|| panic!("{error}"));
+    known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_schema_has_the_words_of_the_parser() {
+    let schema = schema();
+    for (pointer, text) in [
+        ("/properties/meta/properties/status", GENERIC.replace("\"draft\"", "\"no_such_word\"")),
+        ("/properties/plan/properties/execution_provider", GENERIC.replace("\"cpu\"", "\"no_such_word\"")),
+        (
+            "/properties/machine/properties/isa/items",
+            format!("{GENERIC}\n[machine]\nisa = [\"no_such_word\"]\n"),
+        ),
+    ] {
+        let words = schema.pointer(pointer).expect("a rule")["enum"].as_array().expect("a list");
+        assert_eq!(*words, words_of_parser(&text), "{pointer}");
+    }
+}
+
+/// The schema knows that a promise needs evidence; the parser also knows of what.
+#[test]
+fn the_schema_wants_evidence_where_the_parser_does() {
+    let schema = schema();
+    let [of_status, of_budget] = schema["allOf"].as_array().expect("two rules").as_slice() else {
+        panic!("{}", schema["allOf"]);
+    };
+    for rule in [of_status, of_budget] {
+        let not_empty = json!({ "evidence": { "minProperties": 1 } });
+        let evidence = json!({ "required": ["evidence"], "properties": not_empty });
+        assert_eq!(rule["then"], evidence);
+    }
+    let statuses = &of_status["if"]["properties"]["meta"]["properties"]["status"]["enum"];
+    for status in ["draft", "measured", "verified"] {
+        let without = accepts(&GENERIC.replace("\"draft\"", &format!("\"{status}\"")));
+        assert_eq!(!without, statuses.as_array().expect("a list").contains(&status.into()), "{status}");
+    }
+    let expected = json!({ "required": ["budget"], "properties": { "budget": { "minProperties": 1 } } });
+    assert_eq!(of_budget["if"], expected);
+    let evidence = "[evidence]\nstt = { result = 'x', n = 1 }\n";
+    for (text, accepted) in [
+        ("[budget]\n".to_owned(), true),
+        ("[budget]\nstt_ms_p50 = 1\n".to_owned(), false),
+        (format!("[budget]\nstt_ms_p50 = 1\n{evidence}"), true),
+    ] {
+        assert_eq!(accepts(&format!("{GENERIC}\n{text}")), accepted, "{text}");
+    }
 }
 
 /// Each end of each range is accepted, and what lies beyond is not.

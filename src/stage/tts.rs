@@ -1,7 +1,7 @@
 //! Speech synthesis: speaks clauses, and passes the answer's text and end on, all in one order.
 //!
 //! *Thread:* `tts-<n>`. *Never:* blocks, locks, allocates (what the model call does inside ONNX Runtime aside).
-//! *In:* `clauses`. *Out:* `audio_out`. *Budget:* `tts_ttfb_ms_p99` of the hw-profile.
+//! *In:* `clauses`. *Out:* `audio_out`. *Budget:* `tts_first_audio_ms_p99` of the hw-profile.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Voice activity: where does the user's speech begin and end?
 //!
 //! *Thread:* `vad-<n>`. *Never:* blocks, locks, allocates. *In:* `audio_in`. *Out:* `speech`, `text_events`.
-//! *Budget:* `vad_us_p99` of the hw-profile. Windows of different units go through the network together.
+//! *Budget:* `endpoint_wait_ms_p99` of the hw-profile. Windows of different units go through the network together.
 
 use super::{Deadlines, Stage};
 use crate::audio::{SampleRate, Transition, pcm};

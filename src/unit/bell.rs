@@ -2,11 +2,14 @@
 
 use std::sync::OnceLock;
 
+use crate::limits::WORKERS_MAX;
 use crate::message::UnitId;
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Alarm, AlarmReader, AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
 const WORD: usize = 64;
+
+const _: () = assert!(WORKERS_MAX as usize <= WORD, "one word says who sleeps");
 
 /// A set of units, one bit each.
 #[derive(Debug)]
@@ -67,13 +70,13 @@ pub struct StageBell {
 }
 
 impl StageBell {
-    /// A bell for `units` units and `workers` workers (at most 64).
+    /// A bell for `units` units and `workers` workers.
     ///
     /// # Panics
-    /// With more than 64 workers.
+    /// With more than [`WORKERS_MAX`] workers.
     #[must_use]
     pub fn new(units: usize, workers: usize) -> Self {
-        assert!(workers <= WORD, "{workers} workers of one stage, at most {WORD}");
+        assert!(workers <= usize::from(WORKERS_MAX), "{workers} workers of one stage, at most {WORKERS_MAX}");
         Self {
             units: (0..units).map(|_| AtomicU8::new(0)).collect(),
             ready: ReadySet::new(units),

@@ -25,6 +25,7 @@ mod isolation;
 mod llm_failures;
 mod many_talkers;
 mod pool;
+mod profile;
 mod shutdown;
 mod speech;
 mod talk;

@@ -18,10 +18,8 @@ use llama_cpp_2::token::LlamaToken;
 use super::batch::shares;
 use super::prompt::Weights;
 use super::slot::{Active, Completion, End, Slot, count};
+use crate::limits::LLM_SLOTS_MAX;
 use crate::model::ModelError;
-
-/// Slots of one engine: `LLAMA_MAX_SEQ` of llama.cpp's `llama-cparams.h`.
-pub const SLOTS_MAX: u16 = 256;
 
 /// Prompt tokens read in one step, all slots together, while no answer is under way. It bounds how long a new caller
 /// or a cancel waits. Larger chunks read hardly faster (12.5 against 12.1 ms of one core for a token, measured with 64
@@ -42,7 +40,7 @@ const SHARED_TOKENS_MIN: usize = 8;
 /// Size of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineSettings {
-    /// Callers served at once, `1..=`[`SLOTS_MAX`].
+    /// Callers served at once, `1..=`[`LLM_SLOTS_MAX`].
     pub slots: u16,
     /// Tokens of prompt and answer together, per slot. The memory is `slots × context` times the size of one token's
     /// keys and values, 22.5 KiB for a model of 135 million parameters.
@@ -71,7 +69,7 @@ impl Engine {
     /// # Errors
     /// [`ModelError::Runtime`] if llama.cpp cannot make it, mostly for want of memory.
     pub fn new(weights: &'static Weights, settings: EngineSettings) -> Result<Self, ModelError> {
-        let slots = settings.slots.clamp(1, SLOTS_MAX);
+        let slots = settings.slots.clamp(1, LLM_SLOTS_MAX);
         let tokens = settings.context.saturating_mul(u32::from(slots));
         let step_tokens = PROMPT_TOKENS_ALONE + usize::from(slots);
         let params = LlamaContextParams::default()
@@ -319,5 +317,5 @@ fn common_prefix(a: &[LlamaToken], b: &[LlamaToken]) -> usize {
 
 /// llama.cpp's number of a slot's sequence.
 fn sequence(index: usize) -> i32 {
-    i32::try_from(index).expect("slots are at most SLOTS_MAX")
+    i32::try_from(index).expect("slots are at most LLM_SLOTS_MAX")
 }

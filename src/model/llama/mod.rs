@@ -13,7 +13,7 @@ mod sampling;
 mod slot;
 mod text;
 
-pub use engine::{Engine, EngineSettings, SLOTS_MAX};
+pub use engine::{Engine, EngineSettings};
 pub use prompt::Weights;
 pub use sampling::Sampling;
 pub use slot::{Completion, CompletionSink, CompletionUsage, End, Limit};
