@@ -1,5 +1,6 @@
 //! Every capacity, as a sum with a comment per holder. Nothing grows after start.
 
+use crate::audio::ONSET_WINDOWS;
 use crate::message::{
     AudioIn, ClauseItem, FRAME_SAMPLES, SPEECH_FRAME_SAMPLES, SpeechItem, SpeechOut, SttEvent, VadEvent,
 };
@@ -45,9 +46,6 @@ pub const COMMIT_MS_MIN: u32 = 100;
 pub const HISTORY_WINDOWS: usize = (PREFIX_MS_MAX as usize * 16).div_ceil(SPEECH_FRAME_SAMPLES) // prefix padding
     + ONSET_WINDOWS                                                                            // onset not yet confirmed
     + 1; // the window that the prefix begins in
-
-/// Windows that decide on an onset.
-pub const ONSET_WINDOWS: usize = 4;
 
 /// `audio_in`, in frames of up to 20 ms.
 pub const AUDIO_IN_ITEMS: usize = 25 // half a second that a client sends in one piece

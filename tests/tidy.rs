@@ -196,6 +196,32 @@ fn modules_import_only_what_the_guide_says() {
     );
 }
 
+/// Modules that a module of the table is reached from again.
+fn cycles(table: &BTreeMap<String, Option<BTreeSet<String>>>) -> Vec<String> {
+    let reached = |from: &String| {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![from.clone()];
+        while let Some(module) = next.pop() {
+            for imported in table.get(&module).cloned().flatten().unwrap_or_default() {
+                if seen.insert(imported.clone()) {
+                    next.push(imported);
+                }
+            }
+        }
+        seen
+    };
+    let wrong = table.keys().filter(|module| reached(module).contains(*module));
+    wrong.map(|module| format!("{module} imports itself by way of others")).collect()
+}
+
+#[test]
+fn imports_go_one_way() {
+    tidy(cycles(&import_table(&read("src/guide/architecture.md"))));
+    let table =
+        "## Who may import whom\n|---|---|\n| `a` | `b` |\n| `b` | `c` |\n| `c` | `a` |\n| `d` | `a` |\n";
+    assert_eq!(cycles(&import_table(table)).len(), 3);
+}
+
 #[test]
 fn an_import_against_the_table_is_found() {
     let table = import_table(&read("src/guide/architecture.md"));

@@ -1,6 +1,7 @@
 //! When does speech begin and end? Counts detector windows; knows nothing of time but their number.
 
-use crate::limits::ONSET_WINDOWS;
+/// Windows that decide on an onset.
+pub const ONSET_WINDOWS: usize = 4;
 
 /// Voiced windows among the last [`ONSET_WINDOWS`] that make an onset: 96 ms of speech. A click or a breath is shorter.
 const ONSET_VOICED: u32 = 3;

@@ -23,7 +23,7 @@ pub mod audio {
     mod quantity;
     mod resample;
 
-    pub use endpointer::{Endpointer, Transition};
+    pub use endpointer::{Endpointer, ONSET_WINDOWS, Transition};
     pub use pcm::Sample;
     pub use quantity::SampleRate;
     pub use resample::{ResampleError, Resampler};
