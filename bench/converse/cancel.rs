@@ -53,6 +53,8 @@ const NEXT_SECONDS: f64 = 0.3;
 
 #[derive(Debug)]
 struct Tally {
+    /// The last stop; `None` once speech has been reported after it.
+    stop: Option<Moment>,
     to_done: Distribution,
     to_started: Distribution,
     /// From the stop to each delta that still came.
@@ -65,10 +67,22 @@ struct Tally {
     too_late: u64,
 }
 
+impl Tally {
+    /// Some servers report the speech before the end of the answer that it stops, some after it.
+    fn note_speech(&mut self, event: &Event<'_>) {
+        if event.kind() == "input_audio_buffer.speech_started"
+            && let Some(stop) = self.stop.take()
+        {
+            self.to_started.record(clock::now().since(stop));
+        }
+    }
+}
+
 pub(crate) async fn run(args: &CancelArgs, lines: &mut Lines) -> anyhow::Result<()> {
     let target = Target::start(&args.target, 1).await?;
     let mut session = Session::ready(&target).await?;
     let mut tally = Tally {
+        stop: None,
         to_done: Distribution::new("stop_to_done"),
         to_started: Distribution::new("stop_to_speech_started"),
         stale: Distribution::new("stop_to_stale_delta"),
@@ -152,6 +166,7 @@ async fn stop_answer(
         }
     }
     let stop = clock::now();
+    tally.stop = Some(stop);
     if args.barge_in {
         let samples = args.speech_ms as usize * rate_hz / 1_000;
         session.send(append(&vec![SPEECH_LEVEL; samples])).await?;
@@ -168,6 +183,7 @@ async fn end_of_stopped(session: &mut Session, stop: Moment, tally: &mut Tally) 
         let text = session.next().await?;
         let at = clock::now();
         let event = Event::parse(&text)?;
+        tally.note_speech(&event);
         match event.kind() {
             "response.done" => {
                 match event.status() {
@@ -176,7 +192,6 @@ async fn end_of_stopped(session: &mut Session, stop: Moment, tally: &mut Tally) 
                 }
                 return Ok(event.response_id().to_owned());
             }
-            "input_audio_buffer.speech_started" => tally.to_started.record(at.since(stop)),
             "error" => bail!("{text}"),
             _ if event.is_audio() => {
                 tally.stale.record(at.since(stop));
@@ -192,6 +207,7 @@ async fn watch_aftermath(session: &mut Session, old: &str, tally: &mut Tally) ->
     let end = clock::now() + AFTERMATH;
     while let Some(text) = session.next_within(end.since(clock::now())).await? {
         let event = Event::parse(&text)?;
+        tally.note_speech(&event);
         tally.after_done += u64::from(event.response_id() == old);
         // A cancel that came too late is answered so.
         let is_late_cancel =
@@ -214,6 +230,7 @@ async fn check_next(
     loop {
         let text = session.next().await?;
         let event = Event::parse(&text)?;
+        tally.note_speech(&event);
         let is_old = event.response_id() == old;
         tally.after_done += u64::from(is_old);
         match event.kind() {

@@ -1,6 +1,8 @@
 //! How long it takes to get a session, and to be told that there is none.
 
 use antiphon::clock;
+use std::time::Duration;
+
 use anyhow::{bail, ensure};
 
 use crate::Lines;
@@ -35,6 +37,15 @@ pub(crate) struct RefuseArgs {
 /// Units of our server, unless --units says otherwise.
 const UNITS: usize = 4;
 
+/// A refused caller that is not measured calls again after this time.
+const REFUSED_PAUSE: Duration = Duration::from_millis(10);
+
+/// A server that refuses so often in a row has no unit on its way back: huggingface/speech-to-speech takes 60 ms.
+const REFUSALS_WHEN_FULL: u32 = 20;
+
+/// So many refusals are not units on their way back any more.
+const REFUSALS_MAX: u32 = 10_000;
+
 /// Close code of a refusal. Source: huggingface/speech-to-speech 1.1.0; OpenAI has no pool to be full.
 const CLOSE_POLICY: u16 = 1_008;
 
@@ -47,17 +58,20 @@ pub(crate) async fn claim(args: &ClaimArgs, lines: &mut Lines) -> anyhow::Result
         (true, Some(units)) => units,
         (true, None) => bail!("--fill with --url and no --units, expected the number of units"),
     };
-    let mut kept = Vec::new();
-    for _ in 0..calls {
+    let (mut kept, mut refused) = (Vec::new(), 0);
+    while created.count() < calls as u64 {
         let called = clock::now();
         match Session::open(&target).await {
             Ok(session) => {
                 created.record(clock::now().since(called));
                 if args.fill { kept.push(session) } else { session.close().await }
             }
-            // One unit that is still on its way back: not what is measured here.
-            Err(NoSession::Refused { .. }) if !args.fill => {}
-            Err(NoSession::Refused { .. }) => bail!("refused with {} sessions of {calls}", kept.len()),
+            // The units are on their way back: not what is measured here.
+            Err(NoSession::Refused { .. }) if refused < REFUSALS_MAX => {
+                refused += 1;
+                tokio::time::sleep(REFUSED_PAUSE).await;
+            }
+            Err(NoSession::Refused { .. }) => bail!("refused with {} sessions of {calls}", created.count()),
             Err(NoSession::Failed(error)) => return Err(error),
         }
     }
@@ -65,7 +79,7 @@ pub(crate) async fn claim(args: &ClaimArgs, lines: &mut Lines) -> anyhow::Result
     let mut line = target.line("claim");
     line.dimension("calls", calls);
     line.dimension("fill", args.fill);
-    line.value("refused", "calls", (calls as u64 - created.count()) as f64);
+    line.value("refused", "calls", f64::from(refused));
     if let Some(cpu_s) = reading.server_cpu_s() {
         line.value("cpu_per_call", "ms", 1_000.0 * cpu_s / calls as f64);
     }
@@ -75,16 +89,24 @@ pub(crate) async fn claim(args: &ClaimArgs, lines: &mut Lines) -> anyhow::Result
     Ok(())
 }
 
-/// Takes sessions until the server has none left.
+/// Takes sessions until the server has none left, not even one that was on its way back.
 pub(crate) async fn fill(target: &Target) -> anyhow::Result<Vec<Session>> {
     let mut sessions = Vec::new();
-    loop {
+    let mut refused_in_a_row = 0;
+    while refused_in_a_row < REFUSALS_WHEN_FULL {
         match Session::open(target).await {
-            Ok(session) => sessions.push(session),
-            Err(NoSession::Refused { .. }) => return Ok(sessions),
+            Ok(session) => {
+                sessions.push(session);
+                refused_in_a_row = 0;
+            }
+            Err(NoSession::Refused { .. }) => {
+                refused_in_a_row += 1;
+                tokio::time::sleep(REFUSED_PAUSE).await;
+            }
             Err(NoSession::Failed(error)) => return Err(error),
         }
     }
+    Ok(sessions)
 }
 
 pub(crate) async fn refuse(args: &RefuseArgs, lines: &mut Lines) -> anyhow::Result<()> {

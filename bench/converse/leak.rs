@@ -56,6 +56,9 @@ const TAGS: std::ops::Range<i32> = 400..32_000;
 /// How far the control's expectation is off.
 const CONTROL_OFFSET: i32 = 1_000;
 
+/// A refused client calls again after this time.
+const REFUSED_PAUSE: Duration = Duration::from_millis(2);
+
 /// Longest look for events that nobody asked for, before the session asks for something.
 const LISTEN_MS_MAX: u64 = 20;
 
@@ -212,7 +215,10 @@ impl Visitor {
         while clock::now() < end {
             match Session::open(&self.target).await {
                 Ok(session) => self.use_session(session).await?,
-                Err(NoSession::Refused { .. }) => self.tally.refused += 1,
+                Err(NoSession::Refused { .. }) => {
+                    self.tally.refused += 1;
+                    tokio::time::sleep(REFUSED_PAUSE).await;
+                }
                 Err(NoSession::Failed(error)) => return Err(error),
             }
         }

@@ -43,8 +43,10 @@ pub(crate) struct OutboundArgs {
 /// Value of the samples.
 const TAG: i16 = 1_234;
 
-/// An answer is whole if its length is right to this part: who resamples may lose the edges.
+/// An answer is whole if its length is right to this part, or to this time: who resamples may lose the edges, who speaks
+/// in blocks a part of one.
 const LENGTH_TOLERANCE: f64 = 0.02;
+const LENGTH_TOLERANCE_S: f64 = 0.04;
 
 /// Paced sessions begin within this time, so that their frames do not all fall due at once.
 const SPREAD: Duration = Duration::from_secs(1);
@@ -142,8 +144,8 @@ async fn ask(
             Ok(samples) => samples?,
             Err(_) => bail!("answer {number} is not done after {limit:?}"),
         };
-        let expected = args.dur * rate_hz as f64;
-        let is_whole = (samples as f64 - expected).abs() <= LENGTH_TOLERANCE * expected;
+        let off_s = (samples as f64 / rate_hz as f64 - args.dur).abs();
+        let is_whole = off_s <= (LENGTH_TOLERANCE * args.dur).max(LENGTH_TOLERANCE_S);
         tally.borrow_mut().incomplete += u64::from(!is_whole);
         tally.borrow_mut().samples += samples;
     }
