@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use antiphon::clock;
 use antiphon::message::Moment;
+use anyhow::ensure;
 
 use crate::Lines;
 use crate::gauge::{Gauge, Reading};
@@ -49,6 +50,7 @@ const GRACE: Duration = Duration::from_secs(4);
 const SLOT: Duration = Duration::from_millis(1);
 
 pub(crate) async fn run(args: &TalkArgs, lines: &mut Lines) -> anyhow::Result<()> {
+    ensure!(args.sessions.is_sorted(), "--sessions {:?}, expected a ramp that rises", args.sessions);
     let track = Rc::new(Track::new(&args.speech, args.chunk_ms, args.target.rate_hz())?);
     let most = args.sessions.iter().copied().max().unwrap_or(1);
     let target = Target::start(&args.target, most).await?;
@@ -56,7 +58,7 @@ pub(crate) async fn run(args: &TalkArgs, lines: &mut Lines) -> anyhow::Result<()
     let mut usual = Usual::new(&track);
     usual.learn(&run_step(&target, &track, 1, alone).await?, &track);
 
-    let (mut kept_up, mut broken_at) = (0, None);
+    let (mut kept_up, mut broken_at, mut cores) = (0, None, None);
     for &sessions in &args.sessions {
         let step = run_step(&target, &track, sessions, Duration::from_secs_f64(args.seconds)).await?;
         usual.learn(&step, &track);
@@ -64,7 +66,8 @@ pub(crate) async fn run(args: &TalkArgs, lines: &mut Lines) -> anyhow::Result<()
             broken_at = Some(sessions);
             break;
         }
-        kept_up = kept_up.max(sessions);
+        kept_up = sessions;
+        cores = step.reading.server_cpu_s().map(|cpu_s| cpu_s / step.reading.seconds);
     }
     if args.sessions.len() > 1 {
         let mut line = target.line("talk capacity");
@@ -72,7 +75,12 @@ pub(crate) async fn run(args: &TalkArgs, lines: &mut Lines) -> anyhow::Result<()
         line.dimension("budget_ms", args.budget_ms);
         line.dimension("ramp", args.sessions.clone());
         line.dimension("broken_at", broken_at);
+        // Whose fault it was, where it broke.
+        line.bottleneck = broken_at.and(lines.last().bottleneck);
         line.value("sessions_max", "sessions", kept_up as f64);
+        if let Some(cores) = cores {
+            line.value("sessions_per_core", "sessions", kept_up as f64 / cores);
+        }
         lines.add(line);
     }
     Ok(())
