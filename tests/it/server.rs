@@ -177,30 +177,7 @@ impl Server {
     }
 
     pub(crate) fn usage(&self) -> ProcessUsage {
-        let proc = PathBuf::from(format!("/proc/{}", self.pid.as_raw_nonzero()));
-        let tasks = std::fs::read_dir(proc.join("task")).expect("the server is alive");
-        let tasks: Vec<_> = tasks.flatten().map(|task| task.path()).collect();
-        // A thread may end while we look: its file is empty then.
-        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
-        // Nanoseconds on a core; utime and stime of /proc/PID/stat count in steps of 10 ms.
-        let on_core = |task: &PathBuf| {
-            read(task.join("schedstat")).split(' ').next().and_then(|n| n.parse::<u64>().ok())
-        };
-        let switches = |task: &PathBuf| {
-            let status = read(task.join("status"));
-            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
-            counts.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum::<u64>()
-        };
-        let status = read(proc.join("status"));
-        let kilobytes =
-            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).map(|rest| rest.replace("kB", ""));
-        let rss_kb: u64 = kilobytes.and_then(|n| n.trim().parse().ok()).expect("a VmRSS line");
-        ProcessUsage {
-            cpu: Duration::from_nanos(tasks.iter().filter_map(on_core).sum()),
-            rss_bytes: rss_kb * 1_024,
-            context_switches: tasks.iter().map(switches).sum(),
-            threads: tasks.len(),
-        }
+        ProcessUsage::of(self.pid).expect("the server is alive")
     }
 
     /// Processes that the server has started and that are still there.
@@ -215,6 +192,38 @@ impl Server {
         };
         let ours = self.pid.as_raw_nonzero().get();
         pids.filter(|&pid| parent(pid) == Some(ours)).filter_map(Pid::from_raw).collect()
+    }
+}
+
+impl ProcessUsage {
+    /// What any process of this machine has used.
+    ///
+    /// # Errors
+    /// If there is none with this id.
+    pub(crate) fn of(pid: Pid) -> std::io::Result<Self> {
+        let proc = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
+        let tasks: Vec<_> = std::fs::read_dir(proc.join("task"))?.flatten().map(|task| task.path()).collect();
+        // A thread may end while we look: its file is empty then.
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        // Nanoseconds on a core; utime and stime of /proc/PID/stat count in steps of 10 ms.
+        let on_core = |task: &PathBuf| {
+            read(task.join("schedstat")).split(' ').next().and_then(|n| n.parse::<u64>().ok())
+        };
+        let switches = |task: &PathBuf| {
+            let status = read(task.join("status"));
+            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+            counts.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum::<u64>()
+        };
+        let status = read(proc.join("status"));
+        let kilobytes =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).map(|rest| rest.replace("kB", ""));
+        let rss_kb: Option<u64> = kilobytes.and_then(|n| n.trim().parse().ok());
+        Ok(Self {
+            cpu: Duration::from_nanos(tasks.iter().filter_map(on_core).sum()),
+            rss_bytes: rss_kb.ok_or(std::io::ErrorKind::NotFound)? * 1_024,
+            context_switches: tasks.iter().map(switches).sum(),
+            threads: tasks.len(),
+        })
     }
 }
 
