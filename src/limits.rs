@@ -60,6 +60,19 @@ pub const SPEECH_ITEMS: usize = HISTORY_WINDOWS // everything before the onset g
 /// Items that one window may add to `speech` beside the look-back: end and start of a cut utterance, a frame.
 pub const SPEECH_BURST: usize = 4;
 
+/// 16 kHz samples that wait in VAD for their window.
+pub const PENDING_SAMPLES_MAX: usize = SPEECH_FRAME_SAMPLES - 1 // not quite a window
+    + 2 * FRAME_SAMPLES // a frame at the lowest rate, 8 kHz
+    + 256; // the resampler's tail
+
+/// Model samples that TTS puts into its resampler at once.
+pub const RESAMPLE_SAMPLES: usize = 96;
+
+/// Samples at the session's rate that wait in TTS for room.
+pub const READY_SAMPLES_MAX: usize = FRAME_SAMPLES - 1 // not quite a frame
+    + 6 * RESAMPLE_SAMPLES // from the lowest rate of a voice, 8 kHz, to 48 kHz
+    + 256; // the resampler's tail
+
 /// VAD's half of `text_events`.
 pub const VAD_EVENT_ITEMS: usize = 24 // turns that end while the edge task is late
     + VAD_EVENT_BURST; // what one window may add

@@ -46,8 +46,13 @@ impl Wakers {
     /// Claims a unit; where all are taken but one is on its way back, waits for that a moment.
     pub async fn claim(&self, slab: &'static UnitSlab) -> Option<UnitLease> {
         let lease = UnitLease::claim(slab);
-        if lease.is_some() || slab.count(SlotState::Draining) == 0 {
+        if lease.is_some() {
             return lease;
+        }
+        // Who left before this client came may not have been heard: a new task runs before those that were woken with it.
+        tokio::task::yield_now().await;
+        if slab.count(SlotState::Draining) == 0 {
+            return UnitLease::claim(slab);
         }
         let claim = async {
             loop {

@@ -28,6 +28,9 @@ const OUTBOUND_MAX: usize = 256;
 /// Bytes of JSON around the samples of one audio delta, and the samples.
 const DELTA_BYTES: usize = 8 * 1_024;
 
+/// Deltas in a row after which the other connections of this thread come first.
+const BURST_DELTAS_MAX: u32 = 4;
+
 /// Silence of the peer, in pings, after which it is taken for dead.
 const PINGS_UNANSWERED_MAX: u64 = 3;
 
@@ -59,6 +62,7 @@ pub(super) async fn serve(socket: WebSocket, lease: UnitLease, shared: Arc<Share
         uplink: Uplink::new(SampleRate::HZ_24K),
         downlink: Downlink::new(),
         outbound: VecDeque::new(),
+        burst: 0,
         writing_since: None,
         heard_at: now,
         ping_at: now + Duration::from_millis(PING_MS),
@@ -91,6 +95,8 @@ struct Connection {
     downlink: Downlink,
     /// Messages that have not been handed to the socket; audio only one delta at a time.
     outbound: VecDeque<Message>,
+    /// Deltas in a row without a pause.
+    burst: u32,
     /// Since when the socket has not taken what it was given.
     writing_since: Option<Moment>,
     heard_at: Moment,
@@ -121,7 +127,13 @@ impl Connection {
                 return self.close(code, &reason).await;
             }
             match self.wait().await {
-                Woken::Written(Ok(())) => self.writing_since = None,
+                Woken::Written(Ok(())) => {
+                    self.writing_since = None;
+                    if self.burst >= BURST_DELTAS_MAX {
+                        self.burst = 0;
+                        tokio::task::yield_now().await;
+                    }
+                }
                 Woken::Written(Err(_)) | Woken::Message(None) => return,
                 Woken::Message(Some(Ok(message))) => {
                     self.heard_at = clock::now();
@@ -150,8 +162,8 @@ impl Connection {
         let timer = [self.session.next_timeout(), slow_at, Some(self.ping_at)].into_iter().flatten().min();
         let timer = tokio::time::sleep(timer.map_or(Duration::MAX, |at| at.since(now)));
         let reading = !self.uplink.is_waiting() && self.outbound.len() < OUTBOUND_MAX;
+        // Not biased: a burst of audio must not keep a cancel from being read, nor a flood the audio from going out.
         tokio::select! {
-            biased;
             result = self.sink.flush(), if self.writing_since.is_some() => Woken::Written(result),
             () = self.shared.wakers.session(self.lease.id()).notified() => Woken::Stage,
             message = self.stream.next(), if reading => Woken::Message(message),
@@ -271,7 +283,10 @@ impl Connection {
         while self.outbound.is_empty() {
             let unit = self.lease.unit();
             match self.downlink.pull(unit, self.lease.port()) {
-                Pulled::Nothing => break,
+                Pulled::Nothing => {
+                    self.burst = 0;
+                    break;
+                }
                 Pulled::Event(event) => {
                     self.session.handle(Input::Speech(event), clock::now());
                     self.follow_session();
@@ -296,6 +311,7 @@ impl Connection {
             if let Some(delta) = self.session.audio(response, samples.len(), SampleRate::HZ_24K) {
                 let mut text = String::with_capacity(DELTA_BYTES);
                 encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
+                self.burst += 1;
                 self.outbound.push_back(Message::Text(text.into()));
                 return;
             }

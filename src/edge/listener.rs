@@ -22,6 +22,10 @@ use crate::rt::alloc::HeapCalls;
 use crate::session::SessionConfig;
 use crate::unit::UnitSlab;
 
+/// What one read takes from a socket at most: an append of 100 ms twice over. Each connection keeps such a buffer; the
+/// WebSocket library's own choice is 128 KiB.
+const READ_BUFFER_BYTES: usize = 16 * 1_024;
+
 /// What every connection needs.
 #[derive(Debug)]
 pub struct Shared {
@@ -73,6 +77,7 @@ async fn realtime(State(shared): State<Arc<Shared>>, upgrade: WebSocketUpgrade) 
         .protocols(["realtime"])
         .max_message_size(MESSAGE_BYTES_MAX)
         .max_frame_size(MESSAGE_BYTES_MAX)
+        .read_buffer_size(READ_BUFFER_BYTES)
         .on_upgrade(move |socket| admit(socket, shared))
 }
 

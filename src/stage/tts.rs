@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Deadlines, Stage};
 use crate::audio::pcm::to_i16;
-use crate::limits::CLAUSE_BYTES_MAX;
+use crate::limits::{CLAUSE_BYTES_MAX, RESAMPLE_SAMPLES};
 use crate::message::{
     AudioFrame, ClauseItem, FRAME_SAMPLES, FailureCode, Moment, ResponseKey, SpeechOut, Stamp, TextChunk,
     UnitId,
@@ -15,9 +15,6 @@ use crate::message::{
 use crate::model::{ModelError, Speech, SpeechSource, TtsModel};
 use crate::rt::alloc::foreign;
 use crate::unit::{TtsPort, Unit, UnitCounters, UnitSlab};
-
-/// Model samples that go into the resampler at once.
-const RESAMPLE_SAMPLES: usize = FRAME_SAMPLES;
 
 /// The TTS stage.
 pub struct TtsStage {

@@ -3,7 +3,8 @@
 use super::ring::{Consumer, Producer};
 use crate::audio::{Endpointer, Resampler, SampleRate};
 use crate::limits::{
-    CLAUSE_BYTES_MAX, CLAUSE_SAMPLES_MAX, HISTORY_WINDOWS, TRANSCRIPT_BYTES_MAX, UTTERANCE_SAMPLES_MAX,
+    CLAUSE_BYTES_MAX, CLAUSE_SAMPLES_MAX, HISTORY_WINDOWS, PENDING_SAMPLES_MAX, READY_SAMPLES_MAX,
+    TRANSCRIPT_BYTES_MAX, UTTERANCE_SAMPLES_MAX,
 };
 use crate::message::{
     AudioIn, ClauseItem, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechItem, SpeechOut, Stamp, SttEvent,
@@ -88,7 +89,7 @@ impl VadState {
             stream: DetectorStream::new(),
             endpointer: Endpointer::new(),
             history: vec![[0; SPEECH_FRAME_SAMPLES]; HISTORY_WINDOWS].into_boxed_slice(),
-            pending: Vec::with_capacity(4 * SPEECH_FRAME_SAMPLES),
+            pending: Vec::with_capacity(PENDING_SAMPLES_MAX),
             position: 0,
             windows: 0,
             open: None,
@@ -189,7 +190,7 @@ impl TtsState {
             collecting: None,
             speaking: None,
             resampler: resampler(voice_rate, SampleRate::HZ_24K),
-            ready: Vec::with_capacity(4 * crate::message::FRAME_SAMPLES),
+            ready: Vec::with_capacity(READY_SAMPLES_MAX),
             due: Moment::default(),
         }
     }

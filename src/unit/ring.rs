@@ -1,11 +1,14 @@
 //! An SPSC ring with manners: a push wakes the reader, a pop wakes a writer that found it full, and one slot is kept
 //! for the marker that ends a session. It can not wait: who finds it full or empty goes away and is rung for.
+//!
+//! A writer that found the ring full is rung when half of it is free again, not at the first pop: else writer and reader of
+//! a full ring take turns for every item, and both pay a wake-up each time.
 
 use std::sync::Arc;
 
 use super::bell::{EdgeBell, EdgeSignal, StageBell};
 use crate::message::UnitId;
-use crate::sync::{AtomicBool, Ordering, fence, rtrb};
+use crate::sync::{AtomicU32, Ordering, fence, rtrb};
 
 /// Whom to wake for a unit.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +37,9 @@ pub struct PushError<T>(pub T);
 #[derive(Debug)]
 pub struct Producer<T> {
     inner: rtrb::Producer<T>,
-    starved: Arc<AtomicBool>,
+    wanted: Arc<AtomicU32>,
+    /// Room at which a waiting writer is rung, at least.
+    half: u32,
     reader: Ringer,
 }
 
@@ -42,19 +47,26 @@ pub struct Producer<T> {
 #[derive(Debug)]
 pub struct Consumer<T> {
     inner: rtrb::Consumer<T>,
-    /// True while the producer waits to be rung about room.
-    starved: Arc<AtomicBool>,
+    /// Room that the producer waits to be rung about; 0: it does not wait.
+    wanted: Arc<AtomicU32>,
+    /// Items that the ring holds, the marker aside.
+    items: usize,
     writer: Ringer,
 }
 
 /// A ring for `items` items and one marker. Allocates; only at start.
+///
+/// # Panics
+/// With 0 items, or more than fit 32 bits.
 #[must_use]
 pub fn ring<T>(items: usize, writer: Ringer, reader: Ringer) -> (Producer<T>, Consumer<T>) {
     let (producer, consumer) = rtrb::RingBuffer::new(items + 1);
-    let starved = Arc::new(AtomicBool::new(false));
+    let half = u32::try_from(items.div_ceil(2)).expect("a ring's size is a constant of limits.rs");
+    assert!(half > 0, "a ring for no item");
+    let wanted = Arc::new(AtomicU32::new(0));
     (
-        Producer { inner: producer, starved: Arc::clone(&starved), reader },
-        Consumer { inner: consumer, starved, writer },
+        Producer { inner: producer, wanted: Arc::clone(&wanted), half, reader },
+        Consumer { inner: consumer, wanted, items, writer },
     )
 }
 
@@ -65,15 +77,17 @@ impl<T> Producer<T> {
         self.inner.slots().saturating_sub(1)
     }
 
-    /// Whether `items` can be pushed now. If not, the writer's ringer rings as soon as something has been popped.
+    /// Whether `items` can be pushed now; at most as many as the ring holds. If not, the writer's ringer rings as soon as
+    /// they can, and half of the ring is free.
     #[must_use]
     pub fn has_room_or_ring(&self, items: usize) -> bool {
         if self.room() >= items {
             return true;
         }
-        // ORDERING: the flag, a fence, then the look at the ring; `Consumer::pop` does the pop, a fence, then the look
-        // at the flag. One of the two sees the other.
-        self.starved.store(true, Ordering::Relaxed);
+        let wanted = u32::try_from(items).map_or(u32::MAX, |items| items.max(self.half));
+        // ORDERING: the wish, a fence, then the look at the ring; `Consumer::pop` does the pop, a fence, then the look
+        // at the wish. One of the two sees the other.
+        self.wanted.store(wanted, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.room() >= items
     }
@@ -126,10 +140,16 @@ impl<T> Consumer<T> {
         let item = self.inner.pop().ok()?;
         // ORDERING: see `Producer::has_room_or_ring`.
         fence(Ordering::SeqCst);
-        if self.starved.load(Ordering::Relaxed) && self.starved.swap(false, Ordering::Relaxed) {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        if wanted != 0 && self.room() >= wanted as usize && self.wanted.swap(0, Ordering::Relaxed) != 0 {
             self.writer.ring();
         }
         Some(item)
+    }
+
+    /// Items that the producer can push, at least.
+    fn room(&self) -> usize {
+        self.items.saturating_sub(self.inner.slots())
     }
 
     /// The oldest item, left in place.

@@ -205,6 +205,10 @@ pub mod rtrb {
             self.shared.items.lock().expect("not poisoned").pop_front().expect("the tail says so")
         }
 
+        pub fn slots(&self) -> usize {
+            self.shared.tail.load(Ordering::Acquire) - self.head
+        }
+
         pub fn is_empty(&self) -> bool {
             self.shared.tail.load(Ordering::Acquire) == self.head
         }

@@ -42,6 +42,28 @@ fn a_writer_that_waits_for_room_is_rung() {
 }
 
 #[test]
+fn a_writer_that_waits_for_half_a_ring_is_rung() {
+    explore(|| {
+        let (for_room, for_items) = (bell(), bell());
+        let (mut producer, mut consumer) =
+            ring::<u8>(3, Ringer::Stage(for_room, UNIT), Ringer::Stage(for_items, UNIT));
+        (1..=3).for_each(|item| producer.push(item).expect("room for three"));
+        let reader = spawn(move || {
+            assert_eq!((consumer.pop(), consumer.pop()), (Some(1), Some(2)));
+            consumer
+        });
+        for_room.attend(0);
+        while !producer.has_room_or_ring(2) {
+            wait(for_room);
+        }
+        producer.push(4).expect("there is room");
+        producer.push(5).expect("there is room");
+        let mut consumer = reader.join().unwrap();
+        assert_eq!((consumer.pop(), consumer.pop(), consumer.pop()), (Some(3), Some(4), Some(5)));
+    });
+}
+
+#[test]
 fn a_reader_that_found_nothing_is_rung() {
     explore(|| {
         let (for_room, for_items) = (bell(), bell());
