@@ -19,9 +19,9 @@ command -v perf >/dev/null || { echo "bench/heap_calls.sh: perf not found: insta
 
 cargo build --release --quiet
 converse=$(cargo bench --bench converse --no-run 2>&1 | sed -n 's/.*(\(target[^)]*converse[^)]*\)).*/\1/p')
-for entry in malloc calloc realloc free memalign posix_memalign aligned_alloc _Znwm; do
+for entry in malloc calloc realloc memalign posix_memalign aligned_alloc _Znwm; do
     # Aliases of one address are one probe.
-    perf probe -q -f -x target/release/antiphon "antiphon_heap:$entry=$entry" 2>>"$work/probe" ||
+    perf probe -q -f --no-demangle -x target/release/antiphon "antiphon_heap:$entry=$entry" 2>>"$work/probe" ||
         { cat "$work/probe" >&2; exit 1; }
 done
 
