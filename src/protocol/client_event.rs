@@ -53,6 +53,23 @@ pub enum ClientEventKind {
         /// The item.
         item: ClientItem,
     },
+    /// `conversation.item.retrieve`.
+    ItemRetrieve {
+        /// The item.
+        item_id: String,
+    },
+    /// `conversation.item.delete`.
+    ItemDelete {
+        /// The item.
+        item_id: String,
+    },
+    /// `conversation.item.truncate`.
+    ItemTruncate {
+        /// The item, an answer that was spoken.
+        item_id: String,
+        /// What of its audio the user has heard, milliseconds.
+        audio_end_ms: u32,
+    },
     /// `response.create`.
     ResponseCreate(Box<ResponseRequest>),
     /// `response.cancel`.
@@ -147,14 +164,12 @@ impl ClientEventKind {
             "response.cancel" => event
                 .optional("response_id", |field| field.owned_up_to(NAME_BYTES_MAX))
                 .map(|response_id| Self::ResponseCancel { response_id }),
-            "conversation.item.retrieve"
-            | "conversation.item.delete"
-            | "conversation.item.truncate"
-            | "output_audio_buffer.clear" => Err(Fault::NotImplemented {
-                param: "type".to_owned(),
-                feature: format!("'{kind}'"),
-                supported: SUPPORTED,
-            }),
+            "conversation.item.retrieve" => {
+                item_id(event).map(|item_id| Self::ItemRetrieve { item_id })
+            }
+            "conversation.item.delete" => item_id(event).map(|item_id| Self::ItemDelete { item_id }),
+            "conversation.item.truncate" => Self::read_item_truncate(event),
+            "output_audio_buffer.clear" => Err(Fault::NotOnWebSocket),
             _ => return None,
         })
     }
@@ -165,11 +180,24 @@ impl ClientEventKind {
         let item = event.required("item", |field| ClientItem::read(&field.fields()?))?;
         Ok(Self::ItemCreate { previous_item_id, item })
     }
+
+    fn read_item_truncate(event: &Fields<'_, '_>) -> Result<Self, Fault> {
+        let item_id = item_id(event)?;
+        // An answer has one part.
+        event.required("content_index", |field| field.integer(0..=0))?;
+        let audio_end_ms = event.required("audio_end_ms", |field| field.integer(0..=u32::MAX))?;
+        Ok(Self::ItemTruncate { item_id, audio_end_ms })
+    }
+}
+
+fn item_id(event: &Fields<'_, '_>) -> Result<String, Fault> {
+    event.required("item_id", |field| field.owned_up_to(ItemId::BYTES_MAX))
 }
 
 /// The events that this version takes, for error messages.
 pub(super) const SUPPORTED: &str = "'session.update', 'input_audio_buffer.append', 'input_audio_buffer.commit', \
-     'input_audio_buffer.clear', 'conversation.item.create', 'response.create', 'response.cancel'";
+     'input_audio_buffer.clear', 'conversation.item.create', 'conversation.item.retrieve', 'conversation.item.delete', \
+     'conversation.item.truncate', 'response.create', 'response.cancel'";
 
 impl ClientItem {
     fn read(item: &Fields<'_, '_>) -> Result<Self, Fault> {

@@ -227,8 +227,8 @@ mod tests {
             (r#"{"event_id":"e1","type":"response.audio"}"#, "invalid_value", Some("type"), Some("e1")),
             (
                 r#"{"event_id":"e1","type":"conversation.item.truncate"}"#,
-                "not_implemented",
-                Some("type"),
+                "missing_required_parameter",
+                Some("item_id"),
                 Some("e1"),
             ),
             (

@@ -61,6 +61,9 @@ impl ServerEvent {
             Self::Cleared => "input_audio_buffer.cleared",
             Self::ItemAdded { .. } => "conversation.item.added",
             Self::ItemDone { .. } => "conversation.item.done",
+            Self::ItemRetrieved { .. } => "conversation.item.retrieved",
+            Self::ItemDeleted { .. } => "conversation.item.deleted",
+            Self::ItemTruncated { .. } => "conversation.item.truncated",
             Self::TranscriptionCompleted { .. } => "conversation.item.input_audio_transcription.completed",
             Self::TranscriptionFailed { .. } => "conversation.item.input_audio_transcription.failed",
             Self::ResponseCreated(_) => "response.created",
@@ -129,6 +132,13 @@ impl Serialize for Stamped<'_> {
             ServerEvent::ItemAdded { item, previous } | ServerEvent::ItemDone { item, previous } => {
                 map.serialize_entry("previous_item_id", previous)?;
                 map.serialize_entry("item", item)?;
+            }
+            ServerEvent::ItemRetrieved { item } => map.serialize_entry("item", item)?,
+            ServerEvent::ItemDeleted { item } => map.serialize_entry("item_id", item)?,
+            ServerEvent::ItemTruncated { item, audio_end_ms } => {
+                map.serialize_entry("item_id", item)?;
+                map.serialize_entry("content_index", &0)?;
+                map.serialize_entry("audio_end_ms", audio_end_ms)?;
             }
             ServerEvent::TranscriptionCompleted { item, transcript, usage } => {
                 map.serialize_entry("item_id", item)?;

@@ -128,6 +128,28 @@ pub enum Fault {
         /// The id, in quotes, shortened.
         found: String,
     },
+    /// A truncate of an item that is no spoken answer, or not one yet.
+    #[error("item {found} is {what}, expected an answer that was spoken and has ended")]
+    NotSpoken {
+        /// The id, in quotes, shortened.
+        found: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A truncate beyond the audio that was sent.
+    #[error("'audio_end_ms' is {found_ms}, but only {sent_ms} ms of audio have been sent for the item")]
+    NotSent {
+        /// What was asked for.
+        found_ms: u32,
+        /// What there is.
+        sent_ms: u32,
+    },
+    /// An event for connections on which the server plays the audio.
+    #[error(
+        "'output_audio_buffer.clear' is for WebRTC and SIP, where the server holds back audio; on a WebSocket the client does: \
+         stop playing, then send 'response.cancel' and 'conversation.item.truncate'"
+    )]
+    NotOnWebSocket,
     /// An item id that is taken.
     #[error("item {found} is in the conversation already")]
     ItemExists {
@@ -183,7 +205,8 @@ impl Fault {
             Self::NotAnObject { .. } | Self::BinaryMessage => "invalid_event",
             Self::Missing { .. } => "missing_required_parameter",
             Self::WrongType { .. } => "invalid_type",
-            Self::WrongValue { .. } => "invalid_value",
+            Self::WrongValue { .. } | Self::NotSpoken { .. } | Self::NotSent { .. } => "invalid_value",
+            Self::NotOnWebSocket => "not_on_websocket",
             Self::TooLong { .. } => "string_above_max_length",
             Self::NotImplemented { .. } => "not_implemented",
             Self::BadBase64 => "invalid_base64",
@@ -214,6 +237,9 @@ impl Fault {
             | Self::ItemNotFound { param, .. } => Some(param),
             Self::BadBase64 | Self::OddBytes { .. } | Self::AppendTooLarge { .. } => Some("audio"),
             Self::ItemExists { .. } => Some("item.id"),
+            Self::NotSpoken { .. } => Some("item_id"),
+            Self::NotSent { .. } => Some("audio_end_ms"),
+            Self::NotOnWebSocket => Some("type"),
             Self::VoiceFixed { .. } => Some("session.audio.output.voice"),
             Self::NothingToCancel { .. } => Some("response_id"),
             _ => None,

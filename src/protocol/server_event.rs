@@ -29,6 +29,12 @@ pub enum ServerEvent {
     ItemAdded { item: Box<Item>, previous: Option<ItemId> },
     /// `conversation.item.done`.
     ItemDone { item: Box<Item>, previous: Option<ItemId> },
+    /// `conversation.item.retrieved`.
+    ItemRetrieved { item: Box<Item> },
+    /// `conversation.item.deleted`.
+    ItemDeleted { item: ItemId },
+    /// `conversation.item.truncated`.
+    ItemTruncated { item: ItemId, audio_end_ms: u32 },
     /// `conversation.item.input_audio_transcription.completed`.
     TranscriptionCompleted { item: ItemId, transcript: String, usage: TranscriptionUsage },
     /// `conversation.item.input_audio_transcription.failed`.

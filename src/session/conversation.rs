@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::spoken::Spoken;
+use crate::audio::SampleRate;
 use crate::message::{ChatMessage, Role};
 use crate::protocol::{Content, ConversationId, Fault, Item, ItemId, ItemStatus, Speaker, quoted};
 
@@ -14,12 +16,14 @@ const ITEMS_MAX: usize = 1_000;
 pub(super) struct Conversation {
     pub(super) id: ConversationId,
     items: VecDeque<Item>,
+    /// What of the answers among `items` was spoken, and when. In their order; an answer that was not spoken has none.
+    spoken: VecDeque<(ItemId, Spoken)>,
     bytes_max: usize,
 }
 
 impl Conversation {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { id: ConversationId::fresh(), items: VecDeque::new(), bytes_max }
+        Self { id: ConversationId::fresh(), items: VecDeque::new(), spoken: VecDeque::new(), bytes_max }
     }
 
     /// Adds an item at the end; returns the id of the item before it.
@@ -75,6 +79,60 @@ impl Conversation {
         Some((item, previous))
     }
 
+    /// Keeps what the answer `id` has spoken, for a client that says how much of it was heard. Of an answer that was broken
+    /// off the model sees only what can have been heard: the text whose audio has begun.
+    pub(super) fn keep_spoken(&mut self, id: &ItemId, mut spoken: Spoken) {
+        let Some(at) = self.position(id.as_str()) else {
+            return;
+        };
+        if self.items[at].status == ItemStatus::Incomplete {
+            spoken.forget_unsaid();
+            self.items[at].content = Content::AssistantAudio(spoken.text().to_owned());
+        }
+        self.spoken.push_back((id.clone(), spoken));
+    }
+
+    /// Cuts the answer `id`, which was spoken at `rate`, to its first `end_ms` milliseconds.
+    ///
+    /// # Errors
+    /// When it is no answer that was spoken and has ended, or has less audio.
+    pub(super) fn truncate(&mut self, id: &str, end_ms: u32, rate: SampleRate) -> Result<ItemId, Fault> {
+        let not_spoken = |what| Fault::NotSpoken { found: quoted(id), what };
+        let at = self.find(id)?;
+        let item = &mut self.items[at];
+        let Content::AssistantAudio(text) = &mut item.content else {
+            let is_open = item.status == ItemStatus::InProgress && item.speaker == Speaker::Assistant;
+            return Err(not_spoken(if is_open { "still in progress" } else { "not one" }));
+        };
+        let Some((_, spoken)) = self.spoken.iter_mut().find(|(spoken, _)| spoken.as_str() == id) else {
+            return Err(not_spoken("not one"));
+        };
+        if rate.samples_in(end_ms) > spoken.samples() {
+            return Err(Fault::NotSent { found_ms: end_ms, sent_ms: rate.millis_of(spoken.samples()) });
+        }
+        spoken.truncate(rate.samples_in(end_ms));
+        spoken.text().clone_into(text);
+        Ok(item.id.clone())
+    }
+
+    /// The item `id`.
+    pub(super) fn item(&self, id: &str) -> Result<&Item, Fault> {
+        Ok(&self.items[self.find(id)?])
+    }
+
+    /// Takes the item `id` out.
+    pub(super) fn delete(&mut self, id: &str) -> Result<ItemId, Fault> {
+        let at = self.find(id)?;
+        let item = self.items.remove(at).expect("just found");
+        self.spoken.retain(|(spoken, _)| *spoken != item.id);
+        Ok(item.id)
+    }
+
+    fn find(&self, id: &str) -> Result<usize, Fault> {
+        let missing = || Fault::ItemNotFound { param: "item_id".to_owned(), found: quoted(id) };
+        self.position(id).ok_or_else(missing)
+    }
+
     pub(super) fn last(&self) -> Option<ItemId> {
         self.items.back().map(|item| item.id.clone())
     }
@@ -107,7 +165,9 @@ impl Conversation {
             if open || oldest == self.items.len() {
                 return;
             }
-            self.items.drain(..oldest);
+            for item in self.items.drain(..oldest) {
+                self.spoken.pop_front_if(|(spoken, _)| *spoken == item.id);
+            }
         }
     }
 

@@ -20,7 +20,10 @@
 //!   committed before it has a transcript.
 //! - **Barge-in.** Speech cancels the running response of the default conversation if `interrupt_response` is
 //!   on: the generation is bumped, then `speech_started` is sent, then the response is closed.
-//! - **History** holds what was sent: of a broken off answer, the text whose deltas went out. A forgotten
+//! - **History** holds what can have been heard: of a broken off answer, the text whose audio had begun, though the
+//!   deltas and the item's `done` hold what was written. A client that knows
+//!   better what was heard truncates the item, audio and text alike: each piece of text stands where its audio was
+//!   sent, and of a piece that was heard in part the whole words of that part stay. A forgotten
 //!   item (see [`SessionConfig::history_bytes_max`]) is gone for good.
 //! - **Transcripts** that say nothing are `""` on the wire, are never answered and never in a prompt.
 //!   With `transcription: null` the client gets no transcription events; the model still sees what was said.
@@ -35,6 +38,7 @@
 mod conversation;
 mod response;
 mod settings;
+mod spoken;
 mod timer;
 mod transcript;
 mod turn;
@@ -241,6 +245,11 @@ impl Session {
             ClientEventKind::ItemCreate { previous_item_id, item } => {
                 self.create_item(item, previous_item_id.as_deref())
             }
+            ClientEventKind::ItemRetrieve { item_id } => self.retrieve_item(&item_id),
+            ClientEventKind::ItemDelete { item_id } => self.delete_item(&item_id),
+            ClientEventKind::ItemTruncate { item_id, audio_end_ms } => {
+                self.truncate_item(&item_id, audio_end_ms)
+            }
             ClientEventKind::ResponseCreate(request) => self.create_response(*request),
             ClientEventKind::ResponseCancel { response_id } => self.cancel_response(response_id.as_deref()),
         };
@@ -269,6 +278,24 @@ impl Session {
         let item = Box::new(item);
         self.send(ServerEvent::ItemAdded { item: item.clone(), previous: previous.clone() });
         self.send(ServerEvent::ItemDone { item, previous });
+        Ok(())
+    }
+
+    fn retrieve_item(&mut self, id: &str) -> Result<(), Fault> {
+        let item = Box::new(self.conversation.item(id)?.clone());
+        self.send(ServerEvent::ItemRetrieved { item });
+        Ok(())
+    }
+
+    fn delete_item(&mut self, id: &str) -> Result<(), Fault> {
+        let item = self.conversation.delete(id)?;
+        self.send(ServerEvent::ItemDeleted { item });
+        Ok(())
+    }
+
+    fn truncate_item(&mut self, id: &str, audio_end_ms: u32) -> Result<(), Fault> {
+        let item = self.conversation.truncate(id, audio_end_ms, SampleRate::HZ_24K)?;
+        self.send(ServerEvent::ItemTruncated { item, audio_end_ms });
         Ok(())
     }
 

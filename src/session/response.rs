@@ -11,6 +11,7 @@ use crate::protocol::{
     quoted,
 };
 
+use super::spoken::Spoken;
 use super::{Command, Phase, Session};
 
 /// The response that is running.
@@ -22,12 +23,10 @@ pub(super) struct Response {
     modality: Modality,
     tokens_max: MaxTokens,
     stage: Stage,
-    /// Text whose deltas have been sent.
-    text: String,
+    /// Text whose deltas have been sent, and the audio beside it.
+    spoken: Spoken,
     /// Its item; `None` until there is something to say.
     item: Option<ItemId>,
-    /// Samples that have been sent.
-    samples: u64,
 }
 
 #[derive(Debug)]
@@ -59,8 +58,8 @@ impl Response {
     fn item_object(&self, id: &ItemId, status: ItemStatus) -> Item {
         let content = match (status, self.modality) {
             (ItemStatus::InProgress, _) => Content::Empty,
-            (_, Modality::Audio) => Content::AssistantAudio(self.text.clone()),
-            (_, Modality::Text) => Content::Text(vec![self.text.clone()]),
+            (_, Modality::Audio) => Content::AssistantAudio(self.spoken.text().to_owned()),
+            (_, Modality::Text) => Content::Text(vec![self.spoken.text().to_owned()]),
         };
         Item { id: id.clone(), status, speaker: Speaker::Assistant, content }
     }
@@ -98,9 +97,8 @@ impl Session {
             tokens_max: request.tokens_max.unwrap_or(self.settings.tokens_max),
             request,
             stage: Stage::Waiting(self.hearing.unsettled()),
-            text: String::new(),
+            spoken: Spoken::default(),
             item: None,
-            samples: 0,
         };
         self.next_response = self.next_response.wrapping_add(1);
         let object = self.response_object(&response, ResponseStatus::InProgress, None);
@@ -244,7 +242,7 @@ impl Session {
         }
         self.has_spoken = true;
         let active = self.response.as_mut()?;
-        active.samples = active.samples.saturating_add(samples as u64);
+        active.spoken.send(samples as u64);
         Some(AudioDelta { response: &active.id, item: active.item.as_ref()? })
     }
 
@@ -256,7 +254,7 @@ impl Session {
         let Some(response) = &mut self.response else {
             return;
         };
-        response.text.push_str(delta);
+        response.spoken.push(delta);
         if let Some(item) = &response.item {
             let event = ServerEvent::TextDelta {
                 part: response.part(item),
@@ -309,8 +307,9 @@ impl Session {
             if kind == Modality::Audio {
                 self.send(ServerEvent::AudioDone { part: part.clone() });
             }
-            self.send(ServerEvent::TextDone { part: part.clone(), kind, text: response.text.clone() });
-            self.send(ServerEvent::ContentPartDone { part, kind, text: response.text.clone() });
+            let text = response.spoken.text().to_owned();
+            self.send(ServerEvent::TextDone { part: part.clone(), kind, text: text.clone() });
+            self.send(ServerEvent::ContentPartDone { part, kind, text });
             self.send(ServerEvent::OutputItemDone {
                 response: response.id.clone(),
                 item: Box::new(item.clone()),
@@ -319,6 +318,9 @@ impl Session {
             if let Some((item, previous)) =
                 self.conversation.finish(&item.id, item.status, item.content.clone())
             {
+                if kind == Modality::Audio {
+                    self.conversation.keep_spoken(&item.id, response.spoken.clone());
+                }
                 self.send(ServerEvent::ItemDone { item: Box::new(item), previous });
             }
         }

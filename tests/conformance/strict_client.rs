@@ -157,6 +157,21 @@ impl StrictClient {
     }
 
     fn conversation(&mut self, kind: &str, event: &Value) -> Result<(), String> {
+        match kind {
+            "conversation.item.retrieved" => return item_object(&event["item"]),
+            "conversation.item.deleted" => {
+                let deleted = self.items.get_mut(text(event, "item_id")?).filter(|item| item.added);
+                // It is nobody's predecessor any more; what is still to be said of it may come.
+                deleted.ok_or("an item that was never added")?.added = false;
+                return Ok(());
+            }
+            "conversation.item.truncated" => {
+                let known = self.items.get(text(event, "item_id")?).is_some_and(|item| item.done);
+                let fits = known && event["content_index"] == 0 && event["audio_end_ms"].is_u64();
+                return if fits { Ok(()) } else { Err("not of an item that is done".to_owned()) };
+            }
+            _ => {}
+        }
         let whole = matches!(kind, "conversation.item.added" | "conversation.item.done");
         let id = text(if whole { &event["item"] } else { event }, if whole { "id" } else { "item_id" })?;
         if whole {
