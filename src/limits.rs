@@ -105,8 +105,9 @@ pub const DELTA_FRAMES_MAX: usize = 5;
 /// A drain that has taken longer is quarantined.
 pub const DRAIN_MS_MAX: u64 = 10_000;
 
-/// A new client waits this long for a unit that is draining, when no other is free.
-pub const CLAIM_WAIT_MS: u64 = 50;
+/// A new client waits this long for a unit that is draining, when no other is free: its markers may stand behind a model
+/// call of another unit, a sentence at the voice at most.
+pub const CLAIM_WAIT_MS: u64 = 1_000;
 
 /// A client that has not taken what was sent for this long is disconnected.
 pub const SLOW_READER_MS_MAX: u64 = 15_000;

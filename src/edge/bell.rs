@@ -63,7 +63,9 @@ impl Wakers {
                 freed.await;
             }
         };
-        tokio::time::timeout(Duration::from_millis(CLAIM_WAIT_MS), claim).await.ok()
+        let claimed = tokio::time::timeout(Duration::from_millis(CLAIM_WAIT_MS), claim).await;
+        // One notice of a free unit may have stood for two.
+        claimed.ok().or_else(|| UnitLease::claim(slab))
     }
 }
 
@@ -71,7 +73,8 @@ impl Wakers {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     drain: Drain,
-    quarantine_at: Moment,
+    /// `None`: it has run out.
+    quarantine_at: Option<Moment>,
 }
 
 /// Runs until the runtime ends.
@@ -105,7 +108,8 @@ pub async fn dispatch(
             continue;
         }
         let now = clock::now();
-        let next = drains.iter().flatten().map(|pending| pending.quarantine_at).filter(|at| *at > now).min();
+        quarantine_late(slab, &mut drains, now);
+        let next = drains.iter().flatten().filter_map(|pending| pending.quarantine_at).min();
         let timer = async {
             match next {
                 Some(at) => tokio::time::sleep(at.since(now)).await,
@@ -114,7 +118,7 @@ pub async fn dispatch(
         };
         tokio::select! {
             ready = pipe.readable() => ready?,
-            () = timer => quarantine_late(slab, &drains),
+            () = timer => {}
         }
         bell.woken();
         // Would-block is the usual answer after the timer. What is left over wakes the loop once more, no harm.
@@ -128,7 +132,7 @@ fn drain(slab: &UnitSlab, unit: UnitId, epoch: Epoch, slot: &mut Option<Pending>
         Some(pending) if pending.drain.epoch() == epoch => pending,
         _ => slot.insert(Pending {
             drain: Drain::new(epoch),
-            quarantine_at: clock::now() + Duration::from_millis(DRAIN_MS_MAX),
+            quarantine_at: Some(clock::now() + Duration::from_millis(DRAIN_MS_MAX)),
         }),
     };
     let free = pending.drain.advance(slab, unit);
@@ -138,13 +142,10 @@ fn drain(slab: &UnitSlab, unit: UnitId, epoch: Epoch, slot: &mut Option<Pending>
     free
 }
 
-fn quarantine_late(slab: &UnitSlab, drains: &[Option<Pending>]) {
-    let now = clock::now();
+fn quarantine_late(slab: &UnitSlab, drains: &mut [Option<Pending>], now: Moment) {
     for ((unit, _), pending) in slab.iter().zip(drains) {
-        let Some(Pending { drain, .. }) = pending.filter(|pending| pending.quarantine_at <= now) else {
-            continue;
-        };
-        if drain.quarantine(slab, unit) {
+        let Some(Pending { drain, quarantine_at }) = pending else { continue };
+        if quarantine_at.take_if(|at| *at <= now).is_some() && drain.quarantine(slab, unit) {
             tracing::error!(%unit, ?drain, "drain took too long, unit in quarantine");
         }
     }

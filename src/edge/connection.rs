@@ -25,6 +25,9 @@ use crate::unit::UnitLease;
 /// Messages that may wait for the socket before the client's own messages are no longer read.
 const OUTBOUND_MAX: usize = 256;
 
+/// And bytes of them: a message of the client may be answered with its own megabyte.
+const OUTBOUND_BYTES_MAX: usize = 1_024 * 1_024;
+
 /// Bytes of JSON around the samples of one audio delta, and the samples.
 const DELTA_BYTES: usize = 8 * 1_024;
 
@@ -53,6 +56,7 @@ pub(super) async fn serve(socket: WebSocket, lease: UnitLease, shared: Arc<Share
     let connection = Connection {
         session,
         lease,
+        seat,
         shutdown: shared.shutdown.clone(),
         shared,
         sink,
@@ -61,7 +65,9 @@ pub(super) async fn serve(socket: WebSocket, lease: UnitLease, shared: Arc<Share
         event_ids: EventIds::new(),
         uplink: Uplink::new(SampleRate::HZ_24K),
         downlink: Downlink::new(),
+        prompt: None,
         outbound: VecDeque::new(),
+        outbound_bytes: 0,
         burst: 0,
         writing_since: None,
         heard_at: now,
@@ -70,7 +76,6 @@ pub(super) async fn serve(socket: WebSocket, lease: UnitLease, shared: Arc<Share
     };
     connection.run().await;
     tracing::info!(%unit, "session ends");
-    drop(seat);
 }
 
 /// Leaves the roster on every path out, a cancelled task included.
@@ -84,6 +89,7 @@ impl Drop for Seat {
 
 struct Connection {
     lease: UnitLease,
+    seat: Seat,
     session: Session,
     shared: Arc<Shared>,
     shutdown: watch::Receiver<bool>,
@@ -93,8 +99,11 @@ struct Connection {
     event_ids: EventIds,
     uplink: Uplink,
     downlink: Downlink,
+    /// A prompt for which there was no room yet; a later one takes its place, as it has cancelled it.
+    prompt: Option<TextPrompt>,
     /// Messages that have not been handed to the socket; audio only one delta at a time.
     outbound: VecDeque<Message>,
+    outbound_bytes: usize,
     /// Deltas in a row without a pause.
     burst: u32,
     /// Since when the socket has not taken what it was given.
@@ -161,7 +170,8 @@ impl Connection {
         let slow_at = self.writing_since.map(|since| since + Duration::from_millis(SLOW_READER_MS_MAX));
         let timer = [self.session.next_timeout(), slow_at, Some(self.ping_at)].into_iter().flatten().min();
         let timer = tokio::time::sleep(timer.map_or(Duration::MAX, |at| at.since(now)));
-        let reading = !self.uplink.is_waiting() && self.outbound.len() < OUTBOUND_MAX;
+        let backlog = self.outbound.len() >= OUTBOUND_MAX || self.outbound_bytes >= OUTBOUND_BYTES_MAX;
+        let reading = !self.uplink.is_waiting() && !backlog;
         // Not biased: a burst of audio must not keep a cancel from being read, nor a flood the audio from going out.
         tokio::select! {
             result = self.sink.flush(), if self.writing_since.is_some() => Woken::Written(result),
@@ -210,7 +220,10 @@ impl Connection {
         if self.uplink.is_waiting() {
             let stamp = self.lease.stamp();
             self.uplink.resume(stamp, &mut self.lease.port().audio_in);
+            // Audio that waits at the door is no silence.
+            self.session.handle(Input::Appended, clock::now());
         }
+        self.push_prompt();
         let now = clock::now();
         let unit = self.lease.unit();
         loop {
@@ -245,13 +258,30 @@ impl Connection {
         self.shared.roster.count(event);
         let mut text = String::new();
         event.encode(self.event_ids.fresh(), &mut text);
+        self.put_out(text);
+    }
+
+    fn put_out(&mut self, text: String) {
+        self.outbound_bytes += text.len();
         self.outbound.push_back(Message::Text(text.into()));
+    }
+
+    /// Hands the prompt on as soon as there is room.
+    fn push_prompt(&mut self) {
+        if self.prompt.is_some()
+            && self.lease.port().text_prompts.has_room_or_ring(1)
+            && let Some(prompt) = self.prompt.take()
+        {
+            self.lease.port().text_prompts.push(prompt).expect("there is room");
+        }
     }
 
     fn execute(&mut self, command: Command) {
         let stamp = self.lease.stamp();
         match command {
-            Command::VadSettings(settings) => self.lease.port().vad_settings.write(settings),
+            Command::VadSettings(settings) => {
+                self.uplink.control(AudioIn::Settings { stamp, settings }, &mut self.lease.port().audio_in);
+            }
             Command::TtsSettings(settings) => self.lease.port().tts_settings.write(settings),
             Command::InputRate(rate) => self.uplink.rate = rate,
             Command::Commit(commit) => {
@@ -264,12 +294,8 @@ impl Connection {
                 self.lease.cancel();
             }
             Command::Prompt { response, request } => {
-                let prompt = TextPrompt::Generate { stamp, response, request };
-                if self.lease.port().text_prompts.push(prompt).is_err() {
-                    // The language model task takes stale prompts out at once; this many can only wait if it is gone.
-                    self.goodbye =
-                        Some(Goodbye { code: 1011, reason: "language model task is stuck".to_owned() });
-                }
+                self.prompt = Some(TextPrompt::Generate { stamp, response, request });
+                self.push_prompt();
             }
             Command::Close { code, reason } => self.goodbye = Some(Goodbye { code, reason }),
         }
@@ -298,7 +324,9 @@ impl Connection {
             return Ok(());
         }
         self.writing_since = Some(clock::now());
+        self.outbound_bytes = 0;
         while let Some(message) = self.outbound.pop_front() {
+            // Does not wait: the buffer behind it holds all that can be outstanding.
             self.sink.feed(message).await?;
         }
         Ok(())
@@ -312,7 +340,7 @@ impl Connection {
                 let mut text = String::with_capacity(DELTA_BYTES);
                 encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
                 self.burst += 1;
-                self.outbound.push_back(Message::Text(text.into()));
+                self.put_out(text);
                 return;
             }
             self.follow_session();
@@ -343,8 +371,8 @@ impl Connection {
 
     /// Answers the client's goodbye; the unit is on its way back meanwhile.
     async fn closed_by_client(self) {
-        let Self { lease, mut sink, mut stream, .. } = self;
-        drop(lease);
+        let Self { lease, seat, mut sink, mut stream, .. } = self;
+        drop((lease, seat));
         // The WebSocket layer has the answer ready.
         let goodbye = async {
             if sink.flush().await.is_ok() {
@@ -357,8 +385,8 @@ impl Connection {
 
     /// Says goodbye; the unit is on its way back while the socket closes.
     async fn close(self, code: u16, reason: &str) {
-        let Self { lease, mut sink, mut stream, .. } = self;
-        drop(lease);
+        let Self { lease, seat, mut sink, mut stream, .. } = self;
+        drop((lease, seat));
         close_socket(&mut sink, &mut stream, code, reason).await;
     }
 }

@@ -26,6 +26,10 @@ use crate::unit::UnitSlab;
 /// WebSocket library's own choice is 128 KiB.
 const READ_BUFFER_BYTES: usize = 16 * 1_024;
 
+/// What a connection may put into the WebSocket layer before that begins to write by itself, and to wait: more than a
+/// connection ever has outstanding, so that it waits in one place only, for the flush. Grows as it is needed.
+const WRITE_BUFFER_BYTES: usize = 16 * 1_024 * 1_024;
+
 /// What every connection needs.
 #[derive(Debug)]
 pub struct Shared {
@@ -78,6 +82,7 @@ async fn realtime(State(shared): State<Arc<Shared>>, upgrade: WebSocketUpgrade) 
         .max_message_size(MESSAGE_BYTES_MAX)
         .max_frame_size(MESSAGE_BYTES_MAX)
         .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(WRITE_BUFFER_BYTES)
         .on_upgrade(move |socket| admit(socket, shared))
 }
 

@@ -2,15 +2,18 @@
 //!
 //! It owns the unit's language model port. Cancel drops the request, which closes the socket at once.
 
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+
+use futures_util::FutureExt as _;
 
 use super::bell::Wakers;
 use super::chat::{ChatDelta, ChatError};
 use super::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
-    ChatRequest, ClauseItem, ResponseKey, Stamp, TextChunk, TextPrompt, UnitId, text_chunks,
+    ChatRequest, ClauseItem, FailureCode, ResponseKey, Stamp, TextChunk, TextPrompt, UnitId, text_chunks,
 };
 use crate::text::{ClauseSplitter, Speakable};
 use crate::unit::{LlmPort, Unit, UnitSlab};
@@ -27,8 +30,14 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
                 debug_assert!(end.is_ok(), "a slot is kept for the marker");
             }
             Some(TextPrompt::Generate { stamp, response, request }) => {
-                // On the heap: a kilobyte that an idle unit does not have to keep. Stale: nobody waits for it.
-                let _ = Box::pin(task.answer(stamp, response, &request)).await;
+                // On the heap: a kilobyte that an idle unit does not have to keep.
+                let answer = Box::pin(task.answer(stamp, response, &request));
+                match AssertUnwindSafe(answer).catch_unwind().await {
+                    // Stale: nobody waits for it.
+                    Ok(Ok(()) | Err(Stale)) => {}
+                    // The task goes on: without it the unit would never answer again, nor be free.
+                    Err(_) => task.fail_after_panic(stamp, response).await,
+                }
             }
         }
     }
@@ -139,6 +148,14 @@ impl LlmTask<'_> {
         tracing::warn!(unit = %self.id, %error, "language model");
         let (detail, _) = TextChunk::split(&error.detail());
         self.push(stamp, ClauseItem::Failed { stamp, response, code: error.code(), detail }).await
+    }
+
+    async fn fail_after_panic(&mut self, stamp: Stamp, response: ResponseKey) {
+        tracing::error!(unit = %self.id, "language model task panicked, its response fails");
+        let (detail, _) = TextChunk::split("");
+        let failed = ClauseItem::Failed { stamp, response, code: FailureCode::StagePanicked, detail };
+        // Stale: nobody waits for it.
+        let _ = self.push(stamp, failed).await;
     }
 
     async fn push_text(&mut self, stamp: Stamp, response: ResponseKey, text: &str) -> Result<(), Stale> {

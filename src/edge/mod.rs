@@ -1,4 +1,4 @@
-//! The edge: every network boundary, and the only importer of tokio.
+//! The edge: every network boundary of the server, and with the composition root the only importer of tokio.
 
 pub mod admin;
 pub mod bell;

@@ -148,7 +148,7 @@ fn samples_of(text: &str) -> Result<usize, ProtocolError> {
 #[derive(Debug)]
 struct BadBase64;
 
-/// Decodes `text` into as many frames as it takes; there is room for them. All or nothing.
+/// Decodes `text` into the slots of as many frames as it takes; there is room for them. All or nothing.
 fn write(
     text: &str,
     stamp: Stamp,
@@ -157,13 +157,18 @@ fn write(
 ) -> Result<(), BadBase64> {
     let frames = text.len().div_ceil(FRAME_CHARACTERS);
     audio_in.write_with(frames, |first, second| {
-        let pieces = text.as_bytes().chunks(FRAME_CHARACTERS);
-        for (slot, piece) in first.iter_mut().chain(second).zip(pieces) {
-            let mut frame = AudioFrame::empty(rate);
+        let mut pieces = text.as_bytes().chunks(FRAME_CHARACTERS).peekable();
+        for slot in first.iter_mut().chain(second) {
+            let Some(piece) = pieces.next() else { break };
+            *slot = AudioIn::Audio { stamp, frame: AudioFrame::empty(rate) };
+            let AudioIn::Audio { frame, .. } = slot else { unreachable!("just written") };
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut frame.samples);
             let decoded = STANDARD.decode(piece, Out::from_slice(bytes)).map_err(|_| BadBase64)?.len();
+            // Padding ends the whole, not a piece of it.
+            if pieces.peek().is_some() && decoded != 2 * FRAME_SAMPLES {
+                return Err(BadBase64);
+            }
             frame.len = u16::try_from(decoded / 2).expect("at most a frame");
-            *slot = AudioIn::Audio { stamp, frame };
         }
         Ok(frames)
     })?;

@@ -64,6 +64,13 @@ pub enum AudioIn {
         /// Which commit.
         commit: CommitId,
     },
+    /// From this point of the audio on turns are detected so.
+    Settings {
+        /// When it was made.
+        stamp: Stamp,
+        /// The settings.
+        settings: VadSettings,
+    },
     /// The client throws away what it has not committed.
     Clear {
         /// When it was made.
@@ -430,7 +437,7 @@ macro_rules! stamped {
     };
 }
 
-stamped!(AudioIn { Audio, Commit, Clear }, SessionEnd);
+stamped!(AudioIn { Audio, Commit, Settings, Clear }, SessionEnd);
 stamped!(SpeechItem { Start, Frame, End, Abort }, SessionEnd);
 stamped!(VadEvent { SpeechStarted, SpeechStopped, Committed, CommitRefused, Cleared },);
 stamped!(SttEvent { Transcript, Failed }, SessionEnd);
@@ -465,7 +472,7 @@ pub enum VadMode {
     },
 }
 
-/// Session → VAD, by triple buffer: the latest value wins.
+/// Session → VAD, in `audio_in`: they hold from their place in the audio on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VadSettings {
     /// How turns are detected.

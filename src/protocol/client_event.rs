@@ -164,9 +164,7 @@ impl ClientEventKind {
             "response.cancel" => event
                 .optional("response_id", |field| field.owned_up_to(NAME_BYTES_MAX))
                 .map(|response_id| Self::ResponseCancel { response_id }),
-            "conversation.item.retrieve" => {
-                item_id(event).map(|item_id| Self::ItemRetrieve { item_id })
-            }
+            "conversation.item.retrieve" => item_id(event).map(|item_id| Self::ItemRetrieve { item_id }),
             "conversation.item.delete" => item_id(event).map(|item_id| Self::ItemDelete { item_id }),
             "conversation.item.truncate" => Self::read_item_truncate(event),
             "output_audio_buffer.clear" => Err(Fault::NotOnWebSocket),

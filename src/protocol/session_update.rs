@@ -109,9 +109,8 @@ pub struct SessionUpdate {
     pub speed: Patch<f32>,
 }
 
-/// Longest silence and prefix that can be asked for. Ours: the reference names no bounds.
+/// Longest silence that can be asked for. Ours, like the longest prefix: the reference names no bounds.
 const SILENCE_MS_MAX: u32 = 10_000;
-const PREFIX_MS_MAX: u32 = 5_000;
 
 const FORMATS: &str = "'audio/pcm' at 24000 Hz";
 
@@ -132,13 +131,22 @@ impl SessionUpdate {
             tokens_max: session.patch("max_output_tokens", MaxTokens::read)?,
             tools: session.patch("tools", tools)?,
             tool_choice: session.patch("tool_choice", tool_choice)?,
-            noise_reduction: nested(&input, "noise_reduction", |field| field.fields().map(|_| field.json()))?,
+            noise_reduction: nested(&input, "noise_reduction", noise_reduction)?,
             transcription: nested(&input, "transcription", TranscriptionUpdate::read)?,
             turn_detection: nested(&input, "turn_detection", TurnDetectionUpdate::read)?,
             voice: nested(&output, "voice", voice)?,
             speed: nested(&output, "speed", |field| field.number(0.25..=1.5))?,
         })
     }
+}
+
+/// Shown, and nothing else: the server reduces no noise. Source of the words: `noise_reduction_type.py`, openai 3.57.0.
+fn noise_reduction(field: &Field<'_, '_>) -> Result<serde_json::Value, Fault> {
+    let kind = field.fields()?.required("type", |kind| match kind.text()? {
+        known @ ("near_field" | "far_field") => Ok(known.to_owned()),
+        other => Err(kind.wrong_word(other, "'near_field' or 'far_field'")),
+    })?;
+    Ok(serde_json::json!({ "type": kind }))
 }
 
 impl TranscriptionUpdate {

@@ -1,4 +1,4 @@
-//! The only place that starts threads.
+//! The only place that starts threads of the real-time zone.
 
 use std::thread::JoinHandle;
 

@@ -201,6 +201,8 @@ impl Session {
                 self.finish_response(status, usage);
             }
             SpeechOut::Failed { response, code, detail, .. } if running(response) => {
+                // What is still being made of it is for nobody.
+                self.command(Command::BumpGeneration);
                 self.finish_response(
                     ResponseStatus::Failed(failure(code, detail.as_str())),
                     TokenUsage::default(),

@@ -97,7 +97,7 @@ pub(super) fn updated(
     match update.noise_reduction {
         Patch::Keep => {}
         Patch::Clear => next.noise_reduction = None,
-        Patch::Set(value) => next.noise_reduction = Some(merged(next.noise_reduction, value)),
+        Patch::Set(value) => next.noise_reduction = Some(value),
     }
     match update.transcription {
         Patch::Keep => {}
@@ -159,15 +159,4 @@ fn transcription(
     change.language.apply(&mut next.language, || None);
     change.prompt.apply(&mut next.prompt, || None);
     next
-}
-
-/// The members of `change` over those of `present`.
-fn merged(present: Option<serde_json::Value>, change: serde_json::Value) -> serde_json::Value {
-    match (present, change) {
-        (Some(serde_json::Value::Object(mut members)), serde_json::Value::Object(change)) => {
-            members.extend(change);
-            members.into()
-        }
-        (_, change) => change,
-    }
 }

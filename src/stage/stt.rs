@@ -4,7 +4,7 @@
 //! *In:* `speech`. *Out:* `text_events`. *Budget:* `stt_ms_p99` of the hw-profile.
 
 use super::{Deadlines, Stage};
-use crate::limits::{TRANSCRIPT_ITEMS, UTTERANCE_SAMPLES_MAX};
+use crate::limits::{TRANSCRIPT_BYTES_MAX, TRANSCRIPT_ITEMS, UTTERANCE_SAMPLES_MAX};
 use crate::message::{
     Epoch, FailureCode, Moment, SpeechItem, Stamp, Stamped, SttEvent, UnitId, UtteranceId, text_chunks,
 };
@@ -71,9 +71,11 @@ impl SttStage {
                     }
                 }
                 SpeechItem::End { .. } => {
-                    let Some(open) = port.open.take() else { continue };
+                    // Open until it is transcribed: should that panic, `recover` says what has failed.
+                    let Some(open) = port.open else { continue };
                     let samples = port.audio.len();
                     self.transcribe(unit, port, open, samples, true);
+                    port.open = None;
                     return true;
                 }
                 SpeechItem::Abort { .. } => port.reset(),
@@ -97,6 +99,8 @@ impl SttStage {
         port.audio.drain(..samples);
         match result {
             Ok(()) => {
+                // A model that talks in circles: more than this nobody says in 30 s.
+                port.transcript.truncate(port.transcript.floor_char_boundary(TRANSCRIPT_BYTES_MAX));
                 for (chunk, end) in text_chunks(&port.transcript) {
                     let event = SttEvent::Transcript { stamp, utterance, chunk, last: last && end };
                     port.events.push(event).expect("room was checked before the item was taken");

@@ -101,14 +101,14 @@ impl Stage for VadStage {
     fn recover(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
         self.ports.clear();
         for unit in units {
-            // The caller loses at most the utterance that was open.
+            // What was heard of an open utterance is committed, so that nobody waits for its end; the caller loses the
+            // window at hand.
             let mut port = slab.unit(*unit).vad.borrow();
-            let stamp = port.state.stamp;
-            if let Some(open) = port.state.open.take()
-                && port.speech.room() > 0
-            {
-                push_speech(&mut port, SpeechItem::Abort { stamp, utterance: open.utterance });
+            let port = &mut *port;
+            if port.state.open.is_some() && port.speech.room() > 0 && port.events.room() >= VAD_EVENT_BURST {
+                close(port, None);
             }
+            port.state.open = None;
             port.state.stream.reset();
             port.state.endpointer.reset();
             port.state.pending.clear();
@@ -136,7 +136,7 @@ fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
             return Next::Nothing;
         }
         if port.state.pending.len() >= SPEECH_FRAME_SAMPLES {
-            return match follow_settings(port) {
+            return match port.state.mode {
                 VadMode::Off => Next::Unheard,
                 VadMode::Server { .. } => Next::Window,
             };
@@ -163,9 +163,10 @@ fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
                 let pending = &mut state.pending;
                 state.resampler.push(frame.used(), &mut |samples| append(pending, samples));
             }
-            AudioIn::Commit { stamp, commit } => {
-                follow_settings(port);
-                commit_by_client(port, stamp, commit);
+            AudioIn::Commit { stamp, commit } => commit_by_client(port, stamp, commit),
+            AudioIn::Settings { stamp, settings } => {
+                port.state.stamp = stamp;
+                follow_settings(port, settings.mode);
             }
             AudioIn::Clear { stamp, commit } => clear(port, stamp, commit),
             AudioIn::SessionEnd { .. } => unreachable!("handled above"),
@@ -173,9 +174,9 @@ fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
     }
 }
 
-/// Reads the settings and closes what a change of mode leaves open.
-fn follow_settings(port: &mut VadPort) -> VadMode {
-    let mode = port.settings.read().mode;
+/// Takes new settings, which stand in the ring where the client changed them, and closes what the change leaves open.
+fn follow_settings(port: &mut VadPort, mode: VadMode) {
+    port.state.mode = mode;
     if let Some(open) = port.state.open {
         match mode {
             VadMode::Off => port.state.endpointer.reset(),
@@ -189,7 +190,6 @@ fn follow_settings(port: &mut VadPort) -> VadMode {
             VadMode::Server { .. } => {}
         }
     }
-    mode
 }
 
 fn window_of(port: &VadPort) -> [i16; SPEECH_FRAME_SAMPLES] {
@@ -206,7 +206,7 @@ fn take_window(port: &mut VadPort, probability: Option<f32>) {
     state.position += WINDOW;
     let stamp = state.stamp;
 
-    let VadMode::Server { threshold, prefix_ms, silence_ms } = port.settings.read().mode else {
+    let VadMode::Server { threshold, prefix_ms, silence_ms } = port.state.mode else {
         if port.state.open.is_none() {
             let start = port.state.position - WINDOW;
             open(port, start, false);
@@ -229,8 +229,9 @@ fn take_window(port: &mut VadPort, probability: Option<f32>) {
         }
         Some(Transition::Stopped) => close(port, None),
         None => {
-            let too_long =
-                |open: OpenUtterance| port.state.position - open.start >= UTTERANCE_SAMPLES_MAX as u64;
+            let too_long = |open: OpenUtterance| {
+                port.state.position - open.start + WINDOW > UTTERANCE_SAMPLES_MAX as u64
+            };
             if port.state.open.is_some_and(too_long) {
                 // Speech without a pause: committed here, goes on as the next utterance without losing a sample.
                 close(port, None);

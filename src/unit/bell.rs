@@ -25,11 +25,11 @@ impl ReadySet {
         self.0[unit.index() / WORD].fetch_or(1 << (unit.index() % WORD), Ordering::Release);
     }
 
-    /// Takes one unit out of a word, the lowest.
-    fn take_from(&self, word: usize) -> Option<UnitId> {
+    /// Takes one unit out of a word: the lowest of those that `among` names.
+    fn take_from(&self, word: usize, among: u64) -> Option<UnitId> {
         loop {
             // ORDERING: Relaxed: a guess that the `fetch_and` checks.
-            let bits = self.0[word].load(Ordering::Relaxed);
+            let bits = self.0[word].load(Ordering::Relaxed) & among;
             if bits == 0 {
                 return None;
             }
@@ -122,23 +122,28 @@ impl StageBell {
         }
     }
 
-    /// Takes up to `out.len()` ready units, beginning behind `cursor` so that none starves; returns how many. They are
-    /// the caller's until [`StageBell::put_back`].
+    /// Takes up to `out.len()` ready units, beginning with unit number `cursor` and once round, so that none starves
+    /// however often the others are ready again; returns how many, and leaves `cursor` behind the last. They are the
+    /// caller's until [`StageBell::put_back`].
     pub fn take(&self, cursor: &mut usize, out: &mut [UnitId]) -> usize {
         let mut taken = 0;
         let words = self.ready.0.len();
-        for step in 0..words {
-            let word = (*cursor + step) % words;
+        let (first, behind) = (*cursor / WORD % words, u64::MAX << (*cursor % WORD));
+        // The word of the cursor comes twice: what is behind the cursor first, what is before it last.
+        for step in 0..=words {
+            let word = (first + step) % words;
+            let among = match step {
+                0 => behind,
+                step if step == words => !behind,
+                _ => u64::MAX,
+            };
             while taken < out.len() {
-                let Some(unit) = self.ready.take_from(word) else { break };
+                let Some(unit) = self.ready.take_from(word, among) else { break };
                 // ORDERING: Acquire pairs with the Release of the `ring` whose pushes this worker will read.
                 self.units[unit.index()].swap(RUNNING, Ordering::AcqRel);
                 out[taken] = unit;
                 taken += 1;
-            }
-            if taken == out.len() {
-                *cursor = (word + 1) % words;
-                break;
+                *cursor = unit.index() + 1;
             }
         }
         taken
@@ -229,7 +234,7 @@ impl EdgeBell {
     pub fn take_all(&self, mut f: impl FnMut(EdgeSignal, UnitId)) {
         for (set, signal) in self.ready.iter().zip([EdgeSignal::Session, EdgeSignal::Llm]) {
             for word in 0..set.0.len() {
-                while let Some(unit) = set.take_from(word) {
+                while let Some(unit) = set.take_from(word, u64::MAX) {
                     f(signal, unit);
                 }
             }
@@ -270,6 +275,23 @@ mod tests {
         assert_eq!(bell.take(&mut cursor, &mut out), 1);
         bell.put_back(UnitId::new(69));
         assert_eq!(bell.take(&mut cursor, &mut out), 0);
+    }
+
+    #[test]
+    fn a_unit_that_is_always_ready_does_not_keep_the_others_waiting() {
+        for units in [3, 64, 70, 200] {
+            let bell = StageBell::new(units, 1);
+            let unit = |index: usize| UnitId::new(u16::try_from(index).expect("few"));
+            (0..units).for_each(|index| bell.ring(unit(index)));
+            let (mut cursor, mut out, mut seen) = (0, [UnitId::new(0)], vec![0; units]);
+            for _ in 0..3 * units {
+                assert_eq!(bell.take(&mut cursor, &mut out), 1);
+                seen[out[0].index()] += 1;
+                bell.ring(out[0]);
+                bell.put_back(out[0]);
+            }
+            assert!(seen.iter().all(|times| *times == 3), "{units} units: {seen:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::bell::EdgeSignal;
 use super::port::EdgePort;
 use super::slab::{Unit, UnitCounters, UnitSlab};
-use crate::message::{AudioIn, Epoch, Generation, Stamp, TextPrompt, TtsSettings, UnitId, VadSettings};
+use crate::message::{AudioIn, Epoch, Generation, Stamp, TextPrompt, TtsSettings, UnitId};
 use crate::sync::PortGuard;
 
 /// A claimed unit and its edge port. It can not be cloned:
@@ -30,7 +30,6 @@ impl UnitLease {
             let Some(epoch) = slab.unit(unit).slot.claim() else { continue };
             UnitCounters::count(&slab.unit(unit).counters.claims);
             let mut port = slab.unit(unit).edge.borrow();
-            port.vad_settings.write(VadSettings::default());
             port.tts_settings.write(TtsSettings::default());
             return Some(Self { slab, unit, epoch, port: Some(port) });
         }

@@ -8,7 +8,7 @@ use crate::limits::{
 };
 use crate::message::{
     AudioIn, ClauseItem, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechItem, SpeechOut, Stamp, SttEvent,
-    TextPrompt, TtsSettings, UtteranceId, VadEvent, VadSettings,
+    TextPrompt, TtsSettings, UtteranceId, VadEvent, VadMode, VadSettings,
 };
 use crate::model::{DetectorStream, Speech, SpeechSource};
 
@@ -25,8 +25,6 @@ pub struct EdgePort {
     pub stt_events: Consumer<SttEvent>,
     /// The answer: audio and its events in order.
     pub audio_out: Consumer<SpeechOut>,
-    /// Latest settings for VAD.
-    pub vad_settings: triple_buffer::Input<VadSettings>,
     /// Latest settings for TTS.
     pub tts_settings: triple_buffer::Input<TtsSettings>,
 }
@@ -40,8 +38,6 @@ pub struct VadPort {
     pub speech: Producer<SpeechItem>,
     /// `text_events`, VAD's half.
     pub events: Producer<VadEvent>,
-    /// Latest settings.
-    pub settings: triple_buffer::Output<VadSettings>,
     /// What VAD remembers of this caller.
     pub state: VadState,
 }
@@ -80,6 +76,8 @@ pub struct VadState {
     pub next_utterance: u32,
     /// Stamp of the newest audio.
     pub stamp: Stamp,
+    /// How turns are detected, from this point of the audio on.
+    pub mode: VadMode,
 }
 
 impl VadState {
@@ -95,6 +93,7 @@ impl VadState {
             open: None,
             next_utterance: 0,
             stamp: Stamp::default(),
+            mode: VadSettings::default().mode,
         }
     }
 
@@ -107,6 +106,7 @@ impl VadState {
         (self.position, self.windows) = (0, 0);
         self.open = None;
         self.next_utterance = 0;
+        self.mode = VadSettings::default().mode;
     }
 }
 
@@ -169,6 +169,8 @@ pub struct TtsState {
     pub collecting: Option<(Stamp, ResponseKey)>,
     /// Whose it is; `None`: nothing is going out.
     pub speaking: Option<(Stamp, ResponseKey)>,
+    /// Whose audio went through `resampler` last.
+    pub spoken: Option<(Stamp, ResponseKey)>,
     /// The voice's rate to the session's; its state lives through the clauses of one response.
     pub resampler: Resampler,
     /// Samples at the session's rate that wait for room or for their time.
@@ -189,6 +191,7 @@ impl TtsState {
             taken: 0,
             collecting: None,
             speaking: None,
+            spoken: None,
             resampler: resampler(voice_rate, SampleRate::HZ_24K),
             ready: Vec::with_capacity(READY_SAMPLES_MAX),
             due: Moment::default(),
@@ -203,6 +206,7 @@ impl TtsState {
         self.taken = 0;
         self.collecting = None;
         self.speaking = None;
+        self.spoken = None;
         self.resampler.reset();
         self.ready.clear();
     }
@@ -225,7 +229,6 @@ pub(super) struct Ends {
 
 impl Ends {
     pub(super) fn into_ports(self, voice_rate: SampleRate) -> (EdgePort, VadPort, SttPort, LlmPort, TtsPort) {
-        let (vad_settings, vad_latest) = triple_buffer::triple_buffer(&VadSettings::default());
         let (tts_settings, tts_latest) = triple_buffer::triple_buffer(&TtsSettings::default());
         (
             EdgePort {
@@ -234,14 +237,12 @@ impl Ends {
                 vad_events: self.vad_events.1,
                 stt_events: self.stt_events.1,
                 audio_out: self.audio_out.1,
-                vad_settings,
                 tts_settings,
             },
             VadPort {
                 audio_in: self.audio_in.1,
                 speech: self.speech.0,
                 events: self.vad_events.0,
-                settings: vad_latest,
                 state: VadState::new(),
             },
             SttPort {

@@ -1,6 +1,6 @@
 """The official OpenAI client against a running server: every event must be one that its own types know.
 
-Scenarios: an audio turn, a text turn, barge-in, cancel, a full pool. Exit code 0 only if all of them pass.
+Scenarios: an audio turn, a text turn, barge-in, cancel, items cut, shown and deleted, a full pool. Exit code 0 only if all of them pass.
 """
 
 import argparse
@@ -269,6 +269,34 @@ class Scenarios:
             expect((response.status, bool(text)), ("completed", True), "the next answer")
             return strict.count
 
+    async def items(self):
+        async with self.connect() as connection:
+            strict = await self.opened(connection)
+            await strict.ask(self.args.question)
+            response, text, audio = await strict.answer()
+            item_id = response.output[0].id
+            whole_ms = len(audio) // 48
+            items = connection.conversation.item
+            await items.truncate(item_id=item_id, content_index=0, audio_end_ms=whole_ms + 1, event_id="too_long")
+            while (event := await strict.event()).type != "error":
+                pass
+            expect((event.error.event_id, event.error.param), ("too_long", "audio_end_ms"), "the error")
+            await items.truncate(item_id=item_id, content_index=0, audio_end_ms=whole_ms // 2)
+            truncated, _ = await strict.until("conversation.item.truncated")
+            expect((truncated.item_id, truncated.audio_end_ms), (item_id, whole_ms // 2), "what was cut")
+            await items.retrieve(item_id=item_id)
+            retrieved, _ = await strict.until("conversation.item.retrieved")
+            heard = retrieved.item.content[0].transcript
+            if heard == text or not text.startswith(heard):
+                raise Violation(f"half of {text!r} is {heard!r}")
+            await items.delete(item_id=item_id)
+            deleted, _ = await strict.until("conversation.item.deleted")
+            expect(deleted.item_id, item_id, "what was deleted")
+            await strict.ask(self.args.question)
+            response, text, _ = await strict.answer()
+            expect((response.status, bool(text)), ("completed", True), "the next answer")
+            return strict.count
+
     async def full_pool(self):
         held = []
         try:
@@ -303,7 +331,8 @@ class Scenarios:
 
     async def run(self):
         # The full pool comes last: it takes every unit.
-        for scenario in (self.audio_turn, self.text_turn, self.barge_in, self.cancel, self.full_pool):
+        scenarios = (self.audio_turn, self.text_turn, self.barge_in, self.cancel, self.items, self.full_pool)
+        for scenario in scenarios:
             try:
                 events = await scenario()
             except Exception as error:
