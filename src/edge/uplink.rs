@@ -174,3 +174,36 @@ fn write(
     })?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::UnitId;
+    use crate::unit::{Ringer, StageBell, ring};
+
+    /// What comes of an append of `audio`: samples in the ring, or the error's code.
+    fn appended(audio: &str) -> Result<usize, Option<&'static str>> {
+        let bell: &'static StageBell = Box::leak(Box::new(StageBell::new(1, 1)));
+        let ringer = Ringer::Stage(bell, UnitId::new(0));
+        let (mut audio_in, mut consumer) = ring::<AudioIn>(8, ringer, ringer);
+        let append = Append { audio: audio.into(), event_id: None };
+        let message = Utf8Bytes::from(audio);
+        Uplink::new(SampleRate::HZ_24K)
+            .append(&message, append, Stamp::default(), &mut audio_in)
+            .map_err(|error| error.fault().code())?;
+        let frames = std::iter::from_fn(|| consumer.pop());
+        Ok(frames.map(|item| if let AudioIn::Audio { frame, .. } = item { frame.used().len() } else { 0 }).sum())
+    }
+
+    #[test]
+    fn padding_is_for_the_end_of_the_whole() {
+        let frame = "A".repeat(FRAME_CHARACTERS);
+        let padded = |padding: &str| "A".repeat(FRAME_CHARACTERS - padding.len()) + padding;
+        assert_eq!(appended(&(frame.clone() + "AAA=")), Ok(FRAME_SAMPLES + 1));
+        assert_eq!(appended(&(frame.clone() + &frame)), Ok(2 * FRAME_SAMPLES));
+        for padding in ["=", "=="] {
+            assert_eq!(appended(&(padded(padding) + &frame)), Err(Some("invalid_base64")), "{padding}");
+            assert_eq!(appended(&(padded(padding) + "AAA=")), Err(Some("invalid_base64")), "{padding}");
+        }
+    }
+}

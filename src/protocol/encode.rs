@@ -136,19 +136,16 @@ impl Serialize for Stamped<'_> {
             ServerEvent::ItemRetrieved { item } => map.serialize_entry("item", item)?,
             ServerEvent::ItemDeleted { item } => map.serialize_entry("item_id", item)?,
             ServerEvent::ItemTruncated { item, audio_end_ms } => {
-                map.serialize_entry("item_id", item)?;
-                map.serialize_entry("content_index", &0)?;
+                only_part_of(item, &mut map)?;
                 map.serialize_entry("audio_end_ms", audio_end_ms)?;
             }
             ServerEvent::TranscriptionCompleted { item, transcript, usage } => {
-                map.serialize_entry("item_id", item)?;
-                map.serialize_entry("content_index", &0)?;
+                only_part_of(item, &mut map)?;
                 map.serialize_entry("transcript", transcript)?;
                 map.serialize_entry("usage", usage)?;
             }
             ServerEvent::TranscriptionFailed { item, error } => {
-                map.serialize_entry("item_id", item)?;
-                map.serialize_entry("content_index", &0)?;
+                only_part_of(item, &mut map)?;
                 map.serialize_entry("error", error)?;
             }
             ServerEvent::ResponseCreated(response) | ServerEvent::ResponseDone(response) => {
@@ -160,14 +157,8 @@ impl Serialize for Stamped<'_> {
                 map.serialize_entry("output_index", &0)?;
                 map.serialize_entry("item", item)?;
             }
-            ServerEvent::ContentPartAdded { part, kind } => {
-                part.write(&mut map)?;
-                map.serialize_entry("part", &part_content(*kind, ""))?;
-            }
-            ServerEvent::ContentPartDone { part, kind, text } => {
-                part.write(&mut map)?;
-                map.serialize_entry("part", &part_content(*kind, text))?;
-            }
+            ServerEvent::ContentPartAdded { part, kind } => part.write_with(*kind, "", &mut map)?,
+            ServerEvent::ContentPartDone { part, kind, text } => part.write_with(*kind, text, &mut map)?,
             ServerEvent::AudioDone { part } => part.write(&mut map)?,
             ServerEvent::TextDelta { part, delta, .. } => {
                 part.write(&mut map)?;
@@ -193,6 +184,17 @@ impl Part {
         map.serialize_entry("output_index", &0)?;
         map.serialize_entry("content_index", &0)
     }
+
+    fn write_with<M: SerializeMap>(&self, kind: Modality, text: &str, map: &mut M) -> Result<(), M::Error> {
+        self.write(map)?;
+        map.serialize_entry("part", &part_content(kind, text))
+    }
+}
+
+/// The only part of `item`: items of this version have one.
+fn only_part_of<M: SerializeMap>(item: &ItemId, map: &mut M) -> Result<(), M::Error> {
+    map.serialize_entry("item_id", item)?;
+    map.serialize_entry("content_index", &0)
 }
 
 /// `part` of the content part events; its types have no prefix, other than those of an item's content.

@@ -1,5 +1,7 @@
 //! `session.update`: what the client wants changed, each field absent, cleared or set.
 
+use crate::limits::PREFIX_MS_MAX;
+
 use super::client_event::{MaxTokens, Modality, NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::{Field, Fields};

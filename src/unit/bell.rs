@@ -137,7 +137,7 @@ impl StageBell {
                 step if step == words => !behind,
                 _ => u64::MAX,
             };
-            while taken < out.len() {
+            while taken < out.len() && among != 0 {
                 let Some(unit) = self.ready.take_from(word, among) else { break };
                 // ORDERING: Acquire pairs with the Release of the `ring` whose pushes this worker will read.
                 self.units[unit.index()].swap(RUNNING, Ordering::AcqRel);

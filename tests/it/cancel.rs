@@ -146,3 +146,18 @@ async fn a_second_create_while_one_runs_is_refused_and_the_first_goes_on() {
     assert_eq!(refused, 1);
     first.assert_is(46, 1.0);
 }
+
+#[tokio::test]
+async fn many_answers_asked_for_and_cancelled_at_once_cost_nothing() {
+    let server = Server::fake(1).await;
+    let mut client = Client::open(server.addr()).await;
+    for _ in 0..50 {
+        client.ask("say dur=60 tag=9 rt=1").await;
+        cancel(&mut client).await;
+    }
+    for _ in 0..50 {
+        assert_eq!(client.expect("response.done").await["response"]["status"], "cancelled");
+    }
+    client.ask("say dur=1 tag=10 rt=0").await;
+    client.answer().await.assert_is(10, 1.0);
+}

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::client::Client;
 use crate::rng::Rng;
 use crate::server::Server;
-use crate::signal::{RATE, is_level, level, samples_in, silence};
+use crate::signal::{RATE, is_level, level, samples_in, silence, utterance};
 
 /// Levels of the utterances.
 const LEVELS: [i16; 4] = [2_000, 9_000, 4_000, 15_000];
@@ -106,5 +106,21 @@ fn same(expected: &[Turn], found: &[Turn], cut: &str) {
             "{cut}: {found:?}, expected {expected:?}"
         );
         assert_eq!(found.transcript, expected.transcript, "{cut}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_turn_detection_holds_from_its_place_in_the_audio() {
+    let server = Server::fake(1).await;
+    let mut client = Client::open(server.addr()).await;
+    for round in 0..20 {
+        client.update(json!({ "audio": { "input": { "turn_detection": null } } })).await;
+        client.stream(&utterance(3_000)).await;
+        client.send(&json!({ "type": "input_audio_buffer.commit" })).await;
+        // The detector may not have come to the audio yet.
+        let turns = json!({ "type": "server_vad", "create_response": false });
+        client.update(json!({ "audio": { "input": { "turn_detection": turns } } })).await;
+        let heard = client.expect("conversation.item.input_audio_transcription.completed").await;
+        assert!(heard["transcript"].as_str().is_some_and(|text| text.contains("dur")), "{round}: {heard}");
     }
 }
