@@ -107,7 +107,7 @@ impl Lateness {
     /// Begins to look. Needs a local task set.
     pub(crate) fn watch() -> anyhow::Result<Self> {
         let seen = Rc::new(RefCell::new(client_late()));
-        let mut pacer = Pacer::new()?;
+        let pacer = Pacer::new()?;
         let task = tokio::task::spawn_local({
             let seen = Rc::clone(&seen);
             async move {

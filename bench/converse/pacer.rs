@@ -24,7 +24,7 @@ impl Pacer {
 
     /// Waits until `at`; how late it is then. If it is late already, the other tasks get their turn all the
     /// same.
-    pub(crate) async fn until(&mut self, at: Moment) -> std::io::Result<Duration> {
+    pub(crate) async fn until(&self, at: Moment) -> std::io::Result<Duration> {
         if clock::now() >= at {
             tokio::task::yield_now().await;
             return Ok(clock::now().since(at));

@@ -137,7 +137,7 @@ async fn speak(
         let offset_ms = talker.start().since(first).as_millis() as u64;
         slots[usize::try_from(offset_ms % chunk_ms)?].push(number);
     }
-    let mut pacer = Pacer::new()?;
+    let pacer = Pacer::new()?;
     let mut diligence = Diligence::new();
     let (mut gauge, mut reading) = (None, None);
     for (slot, due) in (0..).zip(slots.iter().cycle()) {

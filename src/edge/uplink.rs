@@ -192,7 +192,9 @@ mod tests {
             .append(&message, append, Stamp::default(), &mut audio_in)
             .map_err(|error| error.fault().code())?;
         let frames = std::iter::from_fn(|| consumer.pop());
-        Ok(frames.map(|item| if let AudioIn::Audio { frame, .. } = item { frame.used().len() } else { 0 }).sum())
+        Ok(frames
+            .map(|item| if let AudioIn::Audio { frame, .. } = item { frame.used().len() } else { 0 })
+            .sum())
     }
 
     #[test]
