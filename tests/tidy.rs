@@ -460,7 +460,9 @@ fn figures_without_source(readme: &str, benches: &BTreeSet<String>) -> Vec<Strin
             .nth(1)
             .map(|rest| rest.trim_end_matches('`').split(' ').next().unwrap_or(""));
         let script = command.trim_matches('`').split(' ').next().filter(|path| path.starts_with("bench/"));
-        let known = bench.is_some_and(|bench| benches.contains(bench))
+        let suite = command.split("--test ").nth(1).map(|rest| rest.trim_end_matches('`'));
+        let known = suite.is_some_and(|suite| root().join(format!("tests/{suite}.rs")).exists())
+            || bench.is_some_and(|bench| benches.contains(bench))
             || script.is_some_and(|script| root().join(script).exists())
             || command == "same";
         if !known && value != "*pending*" {
