@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use super::bell::Wakers;
-use super::chat::{ChatDelta, ChatError};
+use super::chat::ChatDelta;
 use super::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
@@ -36,7 +36,11 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
                     // Stale: nobody waits for it.
                     Ok(Ok(()) | Err(Stale)) => {}
                     // The task goes on: without it the unit would never answer again, nor be free.
-                    Err(_) => task.fail_after_panic(stamp, response).await,
+                    Err(_) => {
+                        tracing::error!(%unit, "language model task panicked, its response fails");
+                        // As above.
+                        let _ = task.fail(stamp, response, FailureCode::StagePanicked, "").await;
+                    }
                 }
             }
         }
@@ -139,23 +143,23 @@ impl LlmTask<'_> {
                     }
                     return self.push(stamp, ClauseItem::End { stamp, response, finish, usage }).await;
                 }
-                Err(error) => return self.fail(stamp, response, &error).await,
+                Err(error) => {
+                    tracing::warn!(unit = %self.id, %error, "language model");
+                    return self.fail(stamp, response, error.code(), &error.detail()).await;
+                }
             }
         }
     }
 
-    async fn fail(&mut self, stamp: Stamp, response: ResponseKey, error: &ChatError) -> Result<(), Stale> {
-        tracing::warn!(unit = %self.id, %error, "language model");
-        let (detail, _) = TextChunk::split(&error.detail());
-        self.push(stamp, ClauseItem::Failed { stamp, response, code: error.code(), detail }).await
-    }
-
-    async fn fail_after_panic(&mut self, stamp: Stamp, response: ResponseKey) {
-        tracing::error!(unit = %self.id, "language model task panicked, its response fails");
-        let (detail, _) = TextChunk::split("");
-        let failed = ClauseItem::Failed { stamp, response, code: FailureCode::StagePanicked, detail };
-        // Stale: nobody waits for it.
-        let _ = self.push(stamp, failed).await;
+    async fn fail(
+        &mut self,
+        stamp: Stamp,
+        response: ResponseKey,
+        code: FailureCode,
+        detail: &str,
+    ) -> Result<(), Stale> {
+        let (detail, _) = TextChunk::split(detail);
+        self.push(stamp, ClauseItem::Failed { stamp, response, code, detail }).await
     }
 
     async fn push_text(&mut self, stamp: Stamp, response: ResponseKey, text: &str) -> Result<(), Stale> {

@@ -72,15 +72,11 @@ impl TtsStage {
                 }
                 Some(ClauseItem::Clause { stamp, response, chunk, last }) => {
                     let state = &mut port.state;
-                    // Of an answer that was cancelled in the middle of a clause something may be left.
-                    if state.collecting != Some((stamp, response)) {
-                        state.clause.clear();
+                    // Of another answer, cancelled in the middle of a clause, something may be left.
+                    if state.owner != Some((stamp, response)) {
+                        state.reset();
+                        state.owner = Some((stamp, response));
                     }
-                    if state.spoken != Some((stamp, response)) {
-                        state.resampler.reset();
-                        state.ready.clear();
-                    }
-                    state.spoken = Some((stamp, response));
                     state.collecting = Some((stamp, response));
                     if state.clause.len() + chunk.as_str().len() <= CLAUSE_BYTES_MAX {
                         state.clause.push_str(chunk.as_str());

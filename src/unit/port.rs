@@ -169,8 +169,8 @@ pub struct TtsState {
     pub collecting: Option<(Stamp, ResponseKey)>,
     /// Whose it is; `None`: nothing is going out.
     pub speaking: Option<(Stamp, ResponseKey)>,
-    /// Whose audio went through `resampler` last.
-    pub spoken: Option<(Stamp, ResponseKey)>,
+    /// Whose text and audio the buffers and the resampler hold.
+    pub owner: Option<(Stamp, ResponseKey)>,
     /// The voice's rate to the session's; its state lives through the clauses of one response.
     pub resampler: Resampler,
     /// Samples at the session's rate that wait for room or for their time.
@@ -191,7 +191,7 @@ impl TtsState {
             taken: 0,
             collecting: None,
             speaking: None,
-            spoken: None,
+            owner: None,
             resampler: resampler(voice_rate, SampleRate::HZ_24K),
             ready: Vec::with_capacity(READY_SAMPLES_MAX),
             due: Moment::default(),
@@ -206,7 +206,7 @@ impl TtsState {
         self.taken = 0;
         self.collecting = None;
         self.speaking = None;
-        self.spoken = None;
+        self.owner = None;
         self.resampler.reset();
         self.ready.clear();
     }
