@@ -13,34 +13,20 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 sessions=${1:-32}
 seconds=${2:-10}
 stages=${3:-fake}
-work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 
 command -v strace >/dev/null || { echo "bench/futex.sh: strace not found: install it" >&2; exit 1; }
 
+source bench/stage_threads.sh
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 cargo build --release --quiet
-converse=$(cargo bench --bench converse --no-run 2>&1 | sed -n 's/.*(\(target[^)]*converse[^)]*\)).*/\1/p')
-
-target/release/antiphon serve --port 0 --units "$sessions" --stages "$stages" >"$work/out" 2>"$work/log" &
-server=$!
-until grep -q '^ready' "$work/out"; do
-    kill -0 $server 2>/dev/null || { cat "$work/log" >&2; exit 1; }
-    sleep 0.1
-done
-url=$(sed -n 's/^ready \([^ ]*\) .*/\1/p' "$work/out")
-
-"$converse" --bench talk --url "$url" --sessions "$sessions" --seconds $((seconds + 4)) >/dev/null 2>"$work/client" &
-client=$!
-sleep 2
+start_server "$sessions" --stages "$stages"
+start_talkers "$sessions" "$seconds"
 
 # Attached for the measured seconds only: the talkers are in full swing.
 tids=() names=()
-for task in /proc/$server/task/*; do
-    name=$(<"$task/comm")
-    if [[ $name =~ ^(vad|stt|tts)- ]]; then
-        tids+=("${task##*/}") names+=("$name")
-    fi
-done
+while read -r tid name; do
+    tids+=("$tid") names+=("$name")
+done < <(stage_threads)
 args=()
 for tid in "${tids[@]}"; do args+=(-p "$tid"); done
 timeout --signal=INT "$seconds" strace -ff -e trace=futex -o "$work/trace" "${args[@]}" 2>/dev/null || true

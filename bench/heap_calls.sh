@@ -12,41 +12,27 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 sessions=${1:-1}
 seconds=${2:-20}
 speech=${3:-tests/golden/speech/austen-0880.wav}
-work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null || true; perf probe -q -d "antiphon_heap:*" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 command -v perf >/dev/null || { echo "bench/heap_calls.sh: perf not found: install it" >&2; exit 1; }
 
+source bench/stage_threads.sh
+trap 'kill $(jobs -p) 2>/dev/null || true; perf probe -q -d "antiphon_heap:*" 2>/dev/null || true; rm -rf "$work"' EXIT
 cargo build --release --quiet
-converse=$(cargo bench --bench converse --no-run 2>&1 | sed -n 's/.*(\(target[^)]*converse[^)]*\)).*/\1/p')
 for entry in malloc calloc realloc memalign posix_memalign aligned_alloc _Znwm; do
     # Aliases of one address are one probe.
     perf probe -q -f --no-demangle -x target/release/antiphon "antiphon_heap:$entry=$entry" 2>>"$work/probe" ||
         { cat "$work/probe" >&2; exit 1; }
 done
+start_server "$sessions"
+start_talkers "$sessions" "$seconds" --speech "$speech"
 
-target/release/antiphon serve --port 0 --units "$sessions" >"$work/out" 2>"$work/log" &
-server=$!
-until grep -q '^ready' "$work/out"; do
-    kill -0 $server 2>/dev/null || { cat "$work/log" >&2; exit 1; }
-    sleep 0.1
-done
-url=$(sed -n 's/^ready \([^ ]*\) .*/\1/p' "$work/out")
-
-"$converse" --bench talk --url "$url" --sessions "$sessions" --speech "$speech" --seconds $((seconds + 4)) \
-    >/dev/null 2>"$work/client" &
-client=$!
-sleep 2
-
-for task in /proc/$server/task/*; do
-    name=$(<"$task/comm")
-    if [[ $name =~ ^(vad|stt|tts)- ]]; then
-        perf stat -x, -o "$work/$name" -e 'antiphon_heap:*' -t "${task##*/}" -- sleep "$seconds" &
-        counting+=("$!") threads+=("$name")
-    fi
-done
+counting=() threads=()
+while read -r tid name; do
+    perf stat -x, -o "$work/$name" -e 'antiphon_heap:*' -t "$tid" -- sleep "$seconds" &
+    counting+=("$!") threads+=("$name")
+done < <(stage_threads)
 wait "${counting[@]}"
-wait $client
+wait "$client"
 
 for name in "${threads[@]}"; do
     awk -F, -v thread="$name" -v sessions="$sessions" -v seconds="$seconds" '
