@@ -42,6 +42,8 @@ struct State {
 pub(crate) struct ScriptedLlm {
     addr: SocketAddr,
     state: Arc<Mutex<State>>,
+    /// Completion requests that have arrived.
+    received: watch::Receiver<usize>,
     /// Completions whose connection the other side has closed before they were complete.
     abandoned: watch::Receiver<usize>,
     _tasks: JoinSet<()>,
@@ -52,21 +54,22 @@ impl ScriptedLlm {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let addr = listener.local_addr().expect("bound");
         let state = Arc::new(Mutex::new(State::default()));
+        let (receive, received) = watch::channel(0);
         let (abandon, abandoned) = watch::channel(0);
         let mut tasks = JoinSet::new();
         let shared = Arc::clone(&state);
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let (state, abandon) = (Arc::clone(&shared), abandon.clone());
+                let (state, receive, abandon) = (Arc::clone(&shared), receive.clone(), abandon.clone());
                 connections.spawn(async move {
-                    if let Served::Abandoned = serve(stream, &state).await {
+                    if let Served::Abandoned = serve(stream, &state, &receive).await {
                         abandon.send_modify(|count| *count += 1);
                     }
                 });
             }
         });
-        Self { addr, state, abandoned, _tasks: tasks }
+        Self { addr, state, received, abandoned, _tasks: tasks }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -81,6 +84,12 @@ impl ScriptedLlm {
     /// Bodies of the completion requests so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.state.lock().expect("no panic while held").requests.clone()
+    }
+
+    /// Waits until `count` completions have been asked for.
+    pub(crate) async fn received(&mut self, count: usize, limit: Duration) {
+        let seen = timeout(limit, self.received.wait_for(|received| *received >= count)).await.is_ok();
+        assert!(seen, "{} completions asked for within {limit:?}, expected {count}", *self.received.borrow());
     }
 
     /// Waits until the server under test has hung up on `count` completions.
@@ -102,7 +111,7 @@ enum Served {
 }
 
 /// Serves one connection, requests one after the other.
-async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> Served {
+async fn serve(mut stream: TcpStream, state: &Mutex<State>, receive: &watch::Sender<usize>) -> Served {
     while let Some((path, body)) = read_request(&mut stream).await {
         if !path.ends_with("/chat/completions") {
             let models = json!({ "object": "list", "data": [{ "id": "scripted", "object": "model" }] });
@@ -116,6 +125,7 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> Served {
             state.requests.push(request);
             script
         };
+        receive.send_modify(|count| *count += 1);
         let outcome = play(&mut stream, &script).await;
         match outcome {
             Ok(Played::Whole) => {}
