@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use antiphon::audio::SampleRate;
+use antiphon::audio::AudioFormat;
 use antiphon::edge::uplink::Uplink;
 use antiphon::limits::AUDIO_IN_ITEMS;
 use antiphon::message::{AudioIn, FRAME_SAMPLES, Stamp, UnitId};
@@ -47,7 +47,7 @@ fn to_ring(message: &Utf8Bytes, ms: u64, iterations: u64) -> Duration {
     let bell: &'static StageBell = Box::leak(Box::new(StageBell::new(1, 1)));
     let ringer = Ringer::Stage(bell, UnitId::new(0));
     let (mut audio_in, mut consumer) = ring::<AudioIn>(AUDIO_IN_ITEMS, ringer, ringer);
-    let (mut decoder, mut uplink) = (Decoder::new(), Uplink::new(SampleRate::HZ_24K));
+    let (mut decoder, mut uplink) = (Decoder::new(), Uplink::new(AudioFormat::DEFAULT));
     let frames = (ms as usize * 24).div_ceil(FRAME_SAMPLES);
     let batch = (AUDIO_IN_ITEMS / frames) as u64;
     let mut spent = Duration::ZERO;
@@ -78,7 +78,8 @@ fn delta(c: &mut Criterion) {
         let (samples, mut text) = (samples(ms), String::with_capacity(16 * 1_024));
         group.throughput(Throughput::Bytes(2 * samples.len() as u64));
         let (response, item) = (ResponseId::fresh(), ItemId::fresh());
-        let delta = AudioDelta { response: &response, item: &item };
+        let delta =
+            AudioDelta { response: &response, item: &item, output_index: 0, format: AudioFormat::DEFAULT };
         group.bench_function(BenchmarkId::new("encode", format!("{ms}ms")), |b| {
             b.iter(|| {
                 text.clear();

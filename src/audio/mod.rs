@@ -2,12 +2,14 @@
 //! ring.
 
 mod endpointer;
+mod format;
 pub mod log_mel;
 pub mod pcm;
 mod quantity;
 mod resample;
 
 pub use endpointer::{Endpointer, ONSET_WINDOWS, Transition};
+pub use format::AudioFormat;
 pub use pcm::Sample;
 pub use quantity::SampleRate;
 pub use resample::{ResampleError, Resampler};

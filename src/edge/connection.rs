@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite;
 use super::downlink::{Downlink, Pulled};
 use super::listener::Shared;
 use super::uplink::Uplink;
-use crate::audio::SampleRate;
+use crate::audio::{AudioFormat, SampleRate};
 use crate::clock;
 use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
 use crate::message::{AudioIn, Moment, ResponseKey, Stamped, TextPrompt, UnitId};
@@ -63,7 +63,7 @@ pub(super) async fn serve(socket: WebSocket, lease: UnitLease, shared: Arc<Share
         stream,
         decoder: Decoder::new(),
         event_ids: EventIds::new(),
-        uplink: Uplink::new(SampleRate::HZ_24K),
+        uplink: Uplink::new(AudioFormat::DEFAULT),
         downlink: Downlink::new(),
         prompt: None,
         outbound: VecDeque::new(),
@@ -283,7 +283,7 @@ impl Connection {
                 self.uplink.control(AudioIn::Settings { stamp, settings }, &mut self.lease.port().audio_in);
             }
             Command::TtsSettings(settings) => self.lease.port().tts_settings.write(settings),
-            Command::InputRate(rate) => self.uplink.rate = rate,
+            Command::InputFormat(format) => self.uplink.format = format,
             Command::Commit(commit) => {
                 self.uplink.control(AudioIn::Commit { stamp, commit }, &mut self.lease.port().audio_in);
             }

@@ -75,6 +75,8 @@ fn stamp_of(item: &SpeechOut) -> Option<Stamp> {
     match item {
         SpeechOut::Text { stamp, .. }
         | SpeechOut::Audio { stamp, .. }
+        | SpeechOut::Call { stamp, .. }
+        | SpeechOut::RateLimits { stamp, .. }
         | SpeechOut::End { stamp, .. }
         | SpeechOut::Failed { stamp, .. } => Some(*stamp),
         SpeechOut::SessionEnd { .. } => None,

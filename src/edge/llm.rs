@@ -13,7 +13,8 @@ use super::chat::ChatDelta;
 use super::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
-    ChatRequest, ClauseItem, FailureCode, ResponseKey, Stamp, TextChunk, TextPrompt, UnitId, text_chunks,
+    CallPiece, ChatRequest, ClauseItem, FailureCode, ResponseKey, Stamp, TextChunk, TextPrompt, UnitId,
+    text_chunks,
 };
 use crate::text::{ClauseSplitter, Speakable};
 use crate::unit::{LlmPort, Unit, UnitSlab};
@@ -137,6 +138,27 @@ impl LlmTask<'_> {
                     }
                 }
                 Ok(ChatDelta::Reasoning) => {}
+                Ok(ChatDelta::Call { name }) => {
+                    // What was said before the call is spoken before it.
+                    if let Some(voice) = &mut voice {
+                        self.push_clauses(stamp, response, voice.finish()).await?;
+                    }
+                    let piece = CallPiece::Name(TextChunk::split(&name).0);
+                    self.push(stamp, ClauseItem::Call { stamp, response, piece }).await?;
+                }
+                Ok(ChatDelta::Arguments(json)) => {
+                    for (chunk, _) in text_chunks(&json) {
+                        let piece = CallPiece::Arguments(chunk);
+                        self.push(stamp, ClauseItem::Call { stamp, response, piece }).await?;
+                    }
+                }
+                Ok(ChatDelta::CallEnd) => {
+                    let piece = CallPiece::End;
+                    self.push(stamp, ClauseItem::Call { stamp, response, piece }).await?;
+                }
+                Ok(ChatDelta::RateLimits(limits)) => {
+                    self.push(stamp, ClauseItem::RateLimits { stamp, response, limits }).await?;
+                }
                 Ok(ChatDelta::Done { finish, usage }) => {
                     if let Some(voice) = &mut voice {
                         self.push_clauses(stamp, response, voice.finish()).await?;

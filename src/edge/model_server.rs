@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
 use super::llm_child::{LlmChild, LlmChildError, LlmChildSettings};
 use crate::config::{ServeArgs, Stages};
-use crate::message::{ChatRequest, FinishReason, Role, TokenUsage, UnitId};
+use crate::message::{ChatMessage, ChatRequest, FinishReason, TokenUsage, UnitId, UserPart};
 use crate::profile::Counts;
 use crate::store::{Artefact, Cache, StoreError};
 
@@ -151,6 +151,12 @@ impl CompletionStream {
 }
 
 fn echo(request: &ChatRequest) -> String {
-    let last = request.messages.iter().rev().find(|message| message.role == Role::User);
-    last.and_then(|message| message.content.lines().last()).unwrap_or_default().to_owned()
+    let last = request.messages.iter().rev().find_map(|message| match message {
+        ChatMessage::User(parts) => parts.iter().rev().find_map(|part| match part {
+            UserPart::Text(text) => text.lines().last(),
+            UserPart::Image { .. } => None,
+        }),
+        _ => None,
+    });
+    last.unwrap_or_default().to_owned()
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use axum::extract::ws::Utf8Bytes;
 use base64_simd::{Out, STANDARD};
 
-use crate::audio::SampleRate;
+use crate::audio::{AudioFormat, SampleRate};
 use crate::limits::APPEND_BYTES_MAX;
 use crate::message::{AudioFrame, AudioIn, FRAME_SAMPLES, Stamp};
 use crate::protocol::{Append, ProtocolError};
@@ -30,18 +30,18 @@ enum Rest {
 /// One client's way in.
 #[derive(Debug)]
 pub struct Uplink {
-    /// Rate of the client's audio.
-    pub rate: SampleRate,
+    /// Format of the client's audio.
+    pub format: AudioFormat,
     rest: Rest,
     /// Commits and clears behind it. No message is read meanwhile, so there are few.
     controls: VecDeque<AudioIn>,
 }
 
 impl Uplink {
-    /// For audio of `rate`.
+    /// For audio in `format`.
     #[must_use]
-    pub fn new(rate: SampleRate) -> Self {
-        Self { rate, rest: Rest::Nothing, controls: VecDeque::new() }
+    pub fn new(format: AudioFormat) -> Self {
+        Self { format, rest: Rest::Nothing, controls: VecDeque::new() }
     }
 
     /// Whether part of an append still waits for room. Until it is in, no further message is read: TCP pushes back.
@@ -67,7 +67,7 @@ impl Uplink {
         let bad = || ProtocolError::bad_base64().with_event_id(append.event_id.as_deref());
         if samples.div_ceil(FRAME_SAMPLES) <= audio_in.room() {
             // The usual case: decoding is the check, and an error publishes nothing.
-            write(text, stamp, self.rate, audio_in).map_err(|BadBase64| bad())?;
+            write(text, stamp, self.format.rate(), audio_in).map_err(|BadBase64| bad())?;
             return Ok(());
         }
         STANDARD.check(text.as_bytes()).map_err(|_| bad())?;
@@ -113,7 +113,7 @@ impl Uplink {
         loop {
             let characters = range.len().min(audio_in.room() * FRAME_CHARACTERS);
             let piece = &text[range.start..range.start + characters];
-            write(piece, stamp, self.rate, audio_in)
+            write(piece, stamp, self.format.rate(), audio_in)
                 .expect("checked as a whole, and pieces are whole quanta");
             range.start += characters;
             if range.start == range.end {
@@ -188,7 +188,7 @@ mod tests {
         let (mut audio_in, mut consumer) = ring::<AudioIn>(8, ringer, ringer);
         let append = Append { audio: audio.into(), event_id: None };
         let message = Utf8Bytes::from(audio);
-        Uplink::new(SampleRate::HZ_24K)
+        Uplink::new(AudioFormat::DEFAULT)
             .append(&message, append, Stamp::default(), &mut audio_in)
             .map_err(|error| error.fault().code())?;
         let frames = std::iter::from_fn(|| consumer.pop());

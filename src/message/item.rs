@@ -318,6 +318,37 @@ pub enum FinishReason {
     ContentFilter,
 }
 
+/// A piece of a function call, in this order: name, arguments (at least one piece), end. Calls do not interleave.
+#[derive(Clone, Copy, Debug)]
+pub enum CallPiece {
+    /// A call begins: the function's name.
+    Name(TextChunk),
+    /// Part of the JSON of its arguments.
+    Arguments(TextChunk),
+    /// The call is whole.
+    End,
+}
+
+/// A limit of the language model server on its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// The most.
+    pub limit: u32,
+    /// What is left of it.
+    pub remaining: u32,
+    /// Milliseconds until all of it is there again.
+    pub reset_ms: u32,
+}
+
+/// Limits of the language model server, as far as it names them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateLimits {
+    /// Of requests.
+    pub requests: Option<RateLimit>,
+    /// Of tokens.
+    pub tokens: Option<RateLimit>,
+}
+
 /// `clauses`: language model → TTS.
 #[derive(Clone, Copy, Debug)]
 pub enum ClauseItem {
@@ -340,6 +371,24 @@ pub enum ClauseItem {
         chunk: TextChunk,
         /// The clause is complete: speak it.
         last: bool,
+    },
+    /// A function call of the answer, piece by piece; TTS passes it on in order.
+    Call {
+        /// Inherited from the prompt.
+        stamp: Stamp,
+        /// Of which response.
+        response: ResponseKey,
+        /// The piece.
+        piece: CallPiece,
+    },
+    /// What the model server allows its caller.
+    RateLimits {
+        /// Inherited from the prompt.
+        stamp: Stamp,
+        /// Of which response.
+        response: ResponseKey,
+        /// The limits.
+        limits: RateLimits,
     },
     /// The answer is complete.
     End {
@@ -395,6 +444,24 @@ pub enum SpeechOut {
         /// The samples.
         frame: AudioFrame,
     },
+    /// A function call of the answer, piece by piece.
+    Call {
+        /// Inherited from the prompt.
+        stamp: Stamp,
+        /// Of which response.
+        response: ResponseKey,
+        /// The piece.
+        piece: CallPiece,
+    },
+    /// What the model server allows its caller.
+    RateLimits {
+        /// Inherited from the prompt.
+        stamp: Stamp,
+        /// Of which response.
+        response: ResponseKey,
+        /// The limits.
+        limits: RateLimits,
+    },
     /// The answer is complete.
     End {
         /// Inherited from the prompt.
@@ -441,8 +508,8 @@ stamped!(AudioIn { Audio, Commit, Settings, Clear }, SessionEnd);
 stamped!(SpeechItem { Start, Frame, End, Abort }, SessionEnd);
 stamped!(VadEvent { SpeechStarted, SpeechStopped, Committed, CommitRefused, Cleared },);
 stamped!(SttEvent { Transcript, Failed }, SessionEnd);
-stamped!(ClauseItem { Text, Clause, End, Failed }, SessionEnd);
-stamped!(SpeechOut { Text, Audio, End, Failed }, SessionEnd);
+stamped!(ClauseItem { Text, Clause, Call, RateLimits, End, Failed }, SessionEnd);
+stamped!(SpeechOut { Text, Audio, Call, RateLimits, End, Failed }, SessionEnd);
 
 const _: () = {
     const fn fits<T: Copy>(bytes_max: usize) {

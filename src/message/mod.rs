@@ -10,9 +10,9 @@ mod prompt;
 
 pub use ids::{CommitId, Epoch, Generation, ResponseKey, Stamp, UnitId, UtteranceId};
 pub use item::{
-    AudioFrame, AudioIn, ClauseItem, FRAME_SAMPLES, FailureCode, FinishReason, SPEECH_FRAME_SAMPLES,
-    SpeechFrame, SpeechItem, SpeechOut, Stamped, SttEvent, TEXT_CHUNK_BYTES, TextChunk, TokenUsage,
-    TtsSettings, VadEvent, VadMode, VadSettings, text_chunks,
+    AudioFrame, AudioIn, CallPiece, ClauseItem, FRAME_SAMPLES, FailureCode, FinishReason, RateLimit,
+    RateLimits, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, SpeechOut, Stamped, SttEvent,
+    TEXT_CHUNK_BYTES, TextChunk, TokenUsage, TtsSettings, VadEvent, VadMode, VadSettings, text_chunks,
 };
 pub use moment::Moment;
-pub use prompt::{ChatMessage, ChatRequest, Role, TextPrompt};
+pub use prompt::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, TextPrompt, ToolChoice, UserPart};

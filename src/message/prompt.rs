@@ -1,45 +1,106 @@
 //! What the session asks of the language model. Not on the audio path: these items own heap memory.
 
+use serde_json::Value;
+
 use super::ids::{Epoch, ResponseKey, Stamp};
 
-/// Who said a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+/// One message of the conversation, as a chat model sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChatMessage {
     /// Instructions.
-    System,
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
+    System(String),
+    /// What the user said, wrote or showed; at least one part.
+    User(Vec<UserPart>),
+    /// What the model said and which functions it called, in this order; one of them may be empty.
+    Assistant {
+        /// Its words.
+        text: String,
+        /// Its calls. Each is followed by exactly one [`ChatMessage::FunctionOutput`], before anything else.
+        calls: Vec<FunctionCall>,
+    },
+    /// What came of a call.
+    FunctionOutput {
+        /// [`FunctionCall::call_id`].
+        call_id: String,
+        /// In the client's words.
+        output: String,
+    },
 }
 
-impl Role {
-    /// The name on the wire.
+impl ChatMessage {
+    /// A user's message of one text.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User(vec![UserPart::Text(text.into())])
+    }
+
+    /// A model's message without calls.
+    #[must_use]
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::Assistant { text: text.into(), calls: Vec::new() }
     }
 }
 
-/// One message of the conversation.
+/// One part of what the user said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChatMessage {
-    /// Who.
-    pub role: Role,
-    /// What.
-    pub content: String,
+pub enum UserPart {
+    /// Text, spoken or written.
+    Text(String),
+    /// A picture.
+    Image {
+        /// A `data:` URL, or the address where the model server is to fetch it.
+        url: String,
+        /// How closely the model looks: `auto`, `low` or `high`.
+        detail: &'static str,
+    },
+}
+
+/// A call that the model has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCall {
+    /// Our name for it, unique in the session.
+    pub call_id: String,
+    /// The function.
+    pub name: String,
+    /// JSON, as the model wrote it.
+    pub arguments: String,
+}
+
+/// A function that the model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionTool {
+    /// Its name.
+    pub name: String,
+    /// When and how to call it.
+    pub description: Option<String>,
+    /// JSON schema of its arguments.
+    pub parameters: Option<Value>,
+}
+
+/// Which functions the model calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// None.
+    None,
+    /// At least one.
+    Required,
+    /// The one with this name.
+    Function(String),
 }
 
 /// One completion to make.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ChatRequest {
     /// Instructions and history, oldest first.
     pub messages: Vec<ChatMessage>,
-    /// Limit of the completion; `None`: the model server's own.
+    /// Functions that may be called.
+    pub tools: Vec<FunctionTool>,
+    /// Which of them are. [`ToolChoice::Auto`] if there are none.
+    pub tool_choice: ToolChoice,
+    /// Limit of the completion, calls included; `None`: the model server's own.
     pub tokens_max: Option<u32>,
     /// Whether the answer is spoken (audio) or only written (text).
     pub spoken: bool,

@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::json;
 
+use crate::audio::AudioFormat;
+
 use super::client_event::{MaxTokens, Modality, Speaker};
 use super::error::ProtocolError;
 use super::id::{EventId, ItemId, ResponseId};
@@ -24,6 +26,10 @@ pub struct AudioDelta<'a> {
     pub response: &'a ResponseId,
     /// Its item.
     pub item: &'a ItemId,
+    /// Which of the response's items, counted from 0.
+    pub output_index: u32,
+    /// What the samples become.
+    pub format: AudioFormat,
 }
 
 const _: () =
@@ -42,7 +48,8 @@ pub fn encode_audio_delta(delta: &AudioDelta<'_>, event_id: EventId, samples: &[
     out.push_str(r#"","item_id":""#);
     // Both ids were made here: letters, digits and underscores, nothing to escape.
     out.push_str(delta.item.as_str());
-    out.push_str(r#"","output_index":0,"content_index":0,"delta":""#);
+    write!(out, r#"","output_index":{},"content_index":0,"delta":""#, delta.output_index)
+        .expect("a String takes everything");
     STANDARD.encode_append(bytemuck::cast_slice::<i16, u8>(samples), out);
     out.push_str("\"}");
 }
@@ -424,7 +431,12 @@ mod tests {
         let samples: Vec<i16> = (-240..240).map(|n| n * 130).collect();
         let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         let mut out = String::from("kept ");
-        encode_audio_delta(&AudioDelta { response: &response, item: &item }, event_id, &samples, &mut out);
+        encode_audio_delta(
+            &AudioDelta { response: &response, item: &item, output_index: 0, format: AudioFormat::DEFAULT },
+            event_id,
+            &samples,
+            &mut out,
+        );
         let expected = json!({
             "type": "response.output_audio.delta",
             "event_id": event_id,

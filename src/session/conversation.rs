@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::spoken::Spoken;
 use crate::audio::SampleRate;
-use crate::message::{ChatMessage, Role};
+use crate::message::ChatMessage;
 use crate::protocol::{Content, ConversationId, Fault, Item, ItemId, ItemStatus, Speaker, quoted};
 
 /// Most items that are kept, whatever they hold.
@@ -197,18 +197,18 @@ impl Item {
             Content::Text(parts) => parts.join("\n"),
             Content::UserAudio(Some(text)) | Content::AssistantAudio(text) => text.clone(),
         };
-        let role = match self.speaker {
-            Speaker::System => Role::System,
-            Speaker::User => Role::User,
-            Speaker::Assistant => Role::Assistant,
-        };
-        (!content.is_empty()).then_some(ChatMessage { role, content })
+        (!content.is_empty()).then(|| match self.speaker {
+            Speaker::System => ChatMessage::System(content),
+            Speaker::User => ChatMessage::user(content),
+            Speaker::Assistant => ChatMessage::assistant(content),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::UserPart;
 
     fn item(speaker: Speaker, text: &str) -> Item {
         let content = Content::Text(vec![text.to_owned()]);
@@ -216,7 +216,15 @@ mod tests {
     }
 
     fn texts(conversation: &Conversation) -> Vec<String> {
-        conversation.messages().map(|message| message.content).collect()
+        let text = |message| match message {
+            ChatMessage::System(text) | ChatMessage::Assistant { text, .. } => text,
+            ChatMessage::User(parts) => match parts.as_slice() {
+                [UserPart::Text(text)] => text.clone(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        conversation.messages().map(text).collect()
     }
 
     #[test]

@@ -46,7 +46,7 @@ mod turn;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::audio::SampleRate;
+use crate::audio::{AudioFormat, SampleRate};
 use crate::message::{
     ChatRequest, CommitId, Moment, ResponseKey, SpeechOut, SttEvent, TtsSettings, VadEvent, VadSettings,
 };
@@ -107,8 +107,8 @@ pub enum Command {
     VadSettings(VadSettings),
     /// Publish these to the voice.
     TtsSettings(TtsSettings),
-    /// Take the client's audio to be at this rate from now on.
-    InputRate(SampleRate),
+    /// Take the client's audio to be in this format from now on.
+    InputFormat(AudioFormat),
     /// Put a commit into the audio ring.
     Commit(CommitId),
     /// Put a clear into the audio ring.
@@ -183,7 +183,7 @@ impl Session {
             phase: Phase::Open,
         };
         session.send(ServerEvent::SessionCreated(Box::new(session.settings.clone())));
-        session.command(Command::InputRate(SampleRate::HZ_24K));
+        session.command(Command::InputFormat(AudioFormat::DEFAULT));
         session.command(Command::VadSettings(settings::vad_settings(&session.settings)));
         session.command(Command::TtsSettings(settings::tts_settings(&session.settings)));
         if let Some(longest) = config.session_max {

@@ -1,9 +1,9 @@
 //! One response from its creation to its only end, and the events that tell of it.
 
-use crate::audio::SampleRate;
+use crate::audio::{AudioFormat, SampleRate};
 use crate::message::{
-    ChatMessage, ChatRequest, CommitId, FailureCode, FinishReason, ResponseKey, Role, SpeechOut, TokenUsage,
-    UtteranceId,
+    ChatMessage, ChatRequest, CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, TokenUsage,
+    ToolChoice, UtteranceId,
 };
 use crate::protocol::{
     AudioDelta, Content, ErrorObject, Fault, InputItem, Item, ItemId, ItemStatus, MaxTokens, Modality, Part,
@@ -159,7 +159,13 @@ impl Session {
         };
         let spoken = response.modality == Modality::Audio;
         let messages = self.prompt();
-        let request = Box::new(ChatRequest { messages, tokens_max, spoken });
+        let request = Box::new(ChatRequest {
+            messages,
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            tokens_max,
+            spoken,
+        });
         self.command(Command::Prompt { response: key, request });
     }
 
@@ -171,7 +177,7 @@ impl Session {
             request.map_or((None, None), |request| (request.instructions.take(), request.input.take()));
         let instructions = instructions.unwrap_or_else(|| self.settings.instructions.clone());
         if !instructions.is_empty() {
-            messages.push(ChatMessage { role: Role::System, content: instructions });
+            messages.push(ChatMessage::System(instructions));
         }
         match input {
             None => messages.extend(self.conversation.messages()),
@@ -211,6 +217,8 @@ impl Session {
             SpeechOut::Audio { .. } => unreachable!("frames of audio go through Session::audio"),
             // Of a response that has ended: its client has been told, nothing follows.
             SpeechOut::Text { .. }
+            | SpeechOut::Call { .. }
+            | SpeechOut::RateLimits { .. }
             | SpeechOut::End { .. }
             | SpeechOut::Failed { .. }
             | SpeechOut::SessionEnd { .. } => {}
@@ -245,7 +253,12 @@ impl Session {
         self.has_spoken = true;
         let active = self.response.as_mut()?;
         active.spoken.send(samples as u64);
-        Some(AudioDelta { response: &active.id, item: active.item.as_ref()? })
+        Some(AudioDelta {
+            response: &active.id,
+            item: active.item.as_ref()?,
+            output_index: 0,
+            format: AudioFormat::DEFAULT,
+        })
     }
 
     fn text(&mut self, delta: &str) {

@@ -55,7 +55,7 @@ impl TtsStage {
                 }
                 continue;
             }
-            // An end may push the resampler's tail before itself.
+            // A call or an end may push the resampler's tail before itself.
             if !port.audio_out.has_room_or_ring(3) {
                 return Pause::Rung;
             }
@@ -148,23 +148,28 @@ fn stamp_of(item: &ClauseItem) -> Stamp {
     match item {
         ClauseItem::Text { stamp, .. }
         | ClauseItem::Clause { stamp, .. }
+        | ClauseItem::Call { stamp, .. }
+        | ClauseItem::RateLimits { stamp, .. }
         | ClauseItem::End { stamp, .. }
         | ClauseItem::Failed { stamp, .. } => *stamp,
         ClauseItem::SessionEnd { .. } => unreachable!("handled before"),
     }
 }
 
-/// Text and ends go through in order; an end takes the resampler's tail with it.
+/// What is not spoken goes through in order. A call and an end take the resampler's tail with them: what was said before
+/// is complete.
 fn pass_on(port: &mut TtsPort, item: ClauseItem) {
     let out = match item {
         ClauseItem::Text { stamp, response, chunk } => SpeechOut::Text { stamp, response, chunk },
+        ClauseItem::Call { stamp, response, piece } => {
+            finish_audio(port, stamp, response);
+            SpeechOut::Call { stamp, response, piece }
+        }
+        ClauseItem::RateLimits { stamp, response, limits } => {
+            SpeechOut::RateLimits { stamp, response, limits }
+        }
         ClauseItem::End { stamp, response, finish, usage } => {
-            let state = &mut port.state;
-            let ready = &mut state.ready;
-            state.resampler.finish(&mut |samples| append(ready, samples));
-            while !port.state.ready.is_empty() {
-                push_frame(port, stamp, response, None);
-            }
+            finish_audio(port, stamp, response);
             SpeechOut::End { stamp, response, finish, usage }
         }
         ClauseItem::Failed { stamp, response, code, detail } => {
@@ -174,6 +179,16 @@ fn pass_on(port: &mut TtsPort, item: ClauseItem) {
         ClauseItem::Clause { .. } | ClauseItem::SessionEnd { .. } => unreachable!("handled before"),
     };
     port.audio_out.push(out).expect("room was checked before the item was taken");
+}
+
+/// Sends what the resampler still holds. There is room for it.
+fn finish_audio(port: &mut TtsPort, stamp: Stamp, response: ResponseKey) {
+    let state = &mut port.state;
+    let ready = &mut state.ready;
+    state.resampler.finish(&mut |samples| append(ready, samples));
+    while !port.state.ready.is_empty() {
+        push_frame(port, stamp, response, None);
+    }
 }
 
 fn fail(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, code: FailureCode) {

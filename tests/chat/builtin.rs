@@ -8,7 +8,7 @@ use std::time::Duration;
 use antiphon::config::DEFAULT_INSTRUCTIONS;
 use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
 use antiphon::edge::llm_child::{LlmChild, LlmChildError, LlmChildSettings};
-use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, Role, TokenUsage};
+use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, TokenUsage, ToolChoice};
 use antiphon::store::{Artefact, Cache, for_stderr};
 use serde_json::{Value, json};
 
@@ -40,16 +40,22 @@ fn client(child: &LlmChild) -> ChatClient {
 }
 
 fn messages(turns: &[&str]) -> Vec<ChatMessage> {
-    let mut messages = vec![ChatMessage { role: Role::System, content: DEFAULT_INSTRUCTIONS.to_owned() }];
+    let mut messages = vec![ChatMessage::System(DEFAULT_INSTRUCTIONS.to_owned())];
     for (turn, content) in turns.iter().enumerate() {
-        let role = if turn % 2 == 0 { Role::User } else { Role::Assistant };
-        messages.push(ChatMessage { role, content: (*content).to_owned() });
+        let by_user = turn % 2 == 0;
+        messages.push(if by_user { ChatMessage::user(*content) } else { ChatMessage::assistant(*content) });
     }
     messages
 }
 
 fn request(turns: &[&str], tokens_max: u32) -> ChatRequest {
-    ChatRequest { messages: messages(turns), tokens_max: Some(tokens_max), spoken: true }
+    ChatRequest {
+        messages: messages(turns),
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        tokens_max: Some(tokens_max),
+        spoken: true,
+    }
 }
 
 async fn read(mut stream: ChatStream) -> Result<(String, FinishReason, TokenUsage), ChatError> {
@@ -57,8 +63,8 @@ async fn read(mut stream: ChatStream) -> Result<(String, FinishReason, TokenUsag
     loop {
         match tokio::time::timeout(HANG, stream.next()).await.expect("the stream ends")? {
             ChatDelta::Text(piece) => text.push_str(&piece),
-            ChatDelta::Reasoning => panic!("this model does not reason"),
             ChatDelta::Done { finish, usage } => return Ok((text, finish, usage)),
+            other => panic!("{other:?} was not asked for"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
-use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, Role, TokenUsage};
+use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, TokenUsage, ToolChoice};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -13,9 +13,10 @@ use crate::scripted_server::{ScriptedServer, Step};
 const HANG: Duration = Duration::from_secs(30);
 
 fn request() -> ChatRequest {
-    let message = |role, content: &str| ChatMessage { role, content: content.to_owned() };
     ChatRequest {
-        messages: vec![message(Role::System, "Be brief."), message(Role::User, "Hello")],
+        messages: vec![ChatMessage::System("Be brief.".to_owned()), ChatMessage::user("Hello")],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
         tokens_max: None,
         spoken: true,
     }
@@ -48,6 +49,7 @@ async fn read(mut stream: ChatStream) -> Answer {
             }
             Ok(ChatDelta::Reasoning) => answer.reasoning = true,
             Ok(ChatDelta::Done { finish, usage }) => answer.end = Ok((finish, usage)),
+            Ok(other) => panic!("{other:?} was not asked for"),
             Err(error) => answer.end = Err(error),
         }
         if !matches!(&answer.end, Err(ChatError::Setup(text)) if text.is_empty()) {
@@ -370,8 +372,8 @@ async fn nothing_is_sent_before_the_first_read_and_a_cancelled_read_loses_nothin
         let delta = tokio::select! { biased; delta = stream.next() => delta, () = tokio::task::yield_now() => continue };
         match delta.expect("no failure") {
             ChatDelta::Text(piece) => text.push_str(&piece),
-            ChatDelta::Reasoning => panic!("nothing is thought"),
             ChatDelta::Done { finish, .. } => break finish,
+            other => panic!("{other:?} was not asked for"),
         }
     };
     assert_eq!(finish, FinishReason::Stop);

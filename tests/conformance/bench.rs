@@ -129,7 +129,9 @@ fn command_json(command: Command) -> Value {
             let speed = f64::from((settings.speed * 1_000.0).round()) / 1_000.0;
             json!({"tts_settings": {"rate": settings.rate.hz(), "speed": speed}})
         }
-        Command::InputRate(rate) => json!({"input_rate": rate.hz()}),
+        Command::InputFormat(format) => {
+            json!({"input_format": format.name(), "rate": format.rate().hz()})
+        }
         Command::Commit(commit) => json!({"commit": commit.0}),
         Command::Clear(commit) => json!({"clear": commit.0}),
         Command::BumpGeneration => json!({"bump_generation": true}),

@@ -15,7 +15,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use tokio::sync::watch;
 
-use crate::message::{ChatRequest, FinishReason, TokenUsage};
+use crate::message::{ChatRequest, FinishReason, RateLimits, TokenUsage};
 
 pub use endpoint::ChatEndpoint;
 pub use error::ChatError;
@@ -60,6 +60,19 @@ pub enum ChatDelta {
     Text(String),
     /// The model is thinking; what it thinks is not passed on.
     Reasoning,
+    /// A function call begins; the text before it is complete. Calls come one after the other, in the order in which
+    /// the model began them, whatever the server interleaves.
+    Call {
+        /// The function.
+        name: String,
+    },
+    /// A piece of the JSON arguments of the call that has begun, never empty. A call has at least one: `{}` where the
+    /// model wrote nothing.
+    Arguments(String),
+    /// The call that has begun is whole. Missing where the answer was cut in the middle of it.
+    CallEnd,
+    /// What the server allows its caller; before everything else.
+    RateLimits(RateLimits),
     /// The answer is complete. Nothing follows.
     Done {
         /// How it ended.

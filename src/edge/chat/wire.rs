@@ -4,8 +4,11 @@
 //! OpenAI API reference, "Chat Completions": request body, `chat.completion.chunk`, error object.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::message::{ChatRequest, FinishReason, TokenUsage};
+use crate::message::{
+    ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, TokenUsage, ToolChoice, UserPart,
+};
 
 /// Longest message of a server that is passed on, characters.
 const MESSAGE_CHARS_MAX: usize = 200;
@@ -15,7 +18,11 @@ const MESSAGE_CHARS_MAX: usize = 200;
 struct RequestBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
-    messages: Vec<MessageBody<'a>>,
+    messages: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
     stream: bool,
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,32 +32,84 @@ struct RequestBody<'a> {
 }
 
 #[derive(Serialize)]
-struct MessageBody<'a> {
-    role: &'static str,
-    content: &'a str,
-}
-
-#[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
 }
 
 /// The request body for `request`; `slot` only for servers that keep a cache slot per caller.
 pub(super) fn request_body(model: Option<&str>, request: &ChatRequest, slot: Option<u16>) -> Vec<u8> {
-    let messages = request
-        .messages
-        .iter()
-        .map(|message| MessageBody { role: message.role.as_str(), content: &message.content })
-        .collect();
+    let has_tools = !request.tools.is_empty();
     let body = RequestBody {
         model,
-        messages,
+        messages: request.messages.iter().map(message_body).collect(),
+        tools: has_tools.then(|| request.tools.iter().map(tool_body).collect()),
+        tool_choice: (has_tools && request.tool_choice != ToolChoice::Auto)
+            .then(|| tool_choice_body(&request.tool_choice)),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
         max_tokens: request.tokens_max,
         id_slot: slot,
     };
     serde_json::to_vec(&body).expect("strings and numbers are always JSON")
+}
+
+fn message_body(message: &ChatMessage) -> Value {
+    match message {
+        ChatMessage::System(text) => json!({"role": "system", "content": text}),
+        ChatMessage::User(parts) => match parts.as_slice() {
+            // What every server understands.
+            [UserPart::Text(text)] => json!({"role": "user", "content": text}),
+            parts => json!({"role": "user", "content": parts.iter().map(part_body).collect::<Vec<_>>()}),
+        },
+        ChatMessage::Assistant { text, calls } if calls.is_empty() => {
+            json!({"role": "assistant", "content": text})
+        }
+        ChatMessage::Assistant { text, calls } => json!({
+            "role": "assistant",
+            "content": (!text.is_empty()).then_some(text),
+            "tool_calls": calls.iter().map(call_body).collect::<Vec<_>>(),
+        }),
+        ChatMessage::FunctionOutput { call_id, output } => {
+            json!({"role": "tool", "tool_call_id": call_id, "content": output})
+        }
+    }
+}
+
+fn part_body(part: &UserPart) -> Value {
+    match part {
+        UserPart::Text(text) => json!({"type": "text", "text": text}),
+        UserPart::Image { url, detail } => {
+            json!({"type": "image_url", "image_url": {"url": url, "detail": detail}})
+        }
+    }
+}
+
+fn call_body(call: &FunctionCall) -> Value {
+    json!({
+        "id": call.call_id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    })
+}
+
+fn tool_body(tool: &FunctionTool) -> Value {
+    let mut function = json!({"name": tool.name});
+    if let Some(description) = &tool.description {
+        function["description"] = description.as_str().into();
+    }
+    if let Some(parameters) = &tool.parameters {
+        function["parameters"] = parameters.clone();
+    }
+    json!({"type": "function", "function": function})
+}
+
+fn tool_choice_body(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => "auto".into(),
+        ToolChoice::None => "none".into(),
+        ToolChoice::Required => "required".into(),
+        ToolChoice::Function(name) => json!({"type": "function", "function": {"name": name}}),
+    }
 }
 
 #[derive(Deserialize)]
@@ -184,12 +243,13 @@ fn first_words(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{ChatMessage, Role};
 
     #[test]
     fn the_body_holds_what_is_set_and_nothing_else() {
         let mut request = ChatRequest {
-            messages: vec![ChatMessage { role: Role::User, content: "\"Hi\" 你".to_owned() }],
+            messages: vec![ChatMessage::user("\"Hi\" 你")],
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
             tokens_max: None,
             spoken: true,
         };
