@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use antiphon::audio::SampleRate;
 use antiphon::limits::APPEND_BYTES_MAX;
-use antiphon::message::{Moment, ResponseKey, VadMode};
+use antiphon::message::{
+    ChatMessage, ChatRequest, FunctionCall, Moment, ResponseKey, ToolChoice, UserPart, VadMode,
+};
 use antiphon::protocol::{Append, Decoded, Decoder, EventIds, ProtocolError, encode_audio_delta};
 use antiphon::session::{Command, Input, Output, Session, SessionConfig};
 use serde_json::{Value, json};
@@ -136,18 +138,50 @@ fn command_json(command: Command) -> Value {
         Command::Clear(commit) => json!({"clear": commit.0}),
         Command::BumpGeneration => json!({"bump_generation": true}),
         Command::Prompt { response, request } => {
-            let messages: Vec<_> = request
-                .messages
-                .iter()
-                .map(|message| json!([message.role.as_str(), message.content]))
-                .collect();
-            json!({"prompt": {
-                "response": response.0,
-                "spoken": request.spoken,
-                "tokens_max": request.tokens_max,
-                "messages": messages,
-            }})
+            let mut prompt = request_json(&request);
+            prompt["response"] = response.0.into();
+            json!({ "prompt": prompt })
         }
         Command::Close { code, reason } => json!({"close": {"code": code, "reason": reason}}),
+    }
+}
+
+/// A message is `[role, text]`; calls, outputs and pictures stand behind it as they are.
+fn request_json(request: &ChatRequest) -> Value {
+    let messages: Vec<_> = request
+        .messages
+        .iter()
+        .map(|message| match message {
+            ChatMessage::System(text) => json!(["system", text]),
+            ChatMessage::User(parts) => match parts.as_slice() {
+                [UserPart::Text(text)] => json!(["user", text]),
+                parts => json!(["user", parts.iter().map(part_json).collect::<Vec<_>>()]),
+            },
+            ChatMessage::Assistant { text, calls } if calls.is_empty() => json!(["assistant", text]),
+            ChatMessage::Assistant { text, calls } => {
+                let call = |call: &FunctionCall| json!([call.call_id, call.name, call.arguments]);
+                json!(["assistant", text, calls.iter().map(call).collect::<Vec<_>>()])
+            }
+            ChatMessage::FunctionOutput { call_id, output } => json!(["tool", call_id, output]),
+        })
+        .collect();
+    json!({
+        "spoken": request.spoken,
+        "tokens_max": request.tokens_max,
+        "messages": messages,
+        "tools": request.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
+        "tool_choice": match &request.tool_choice {
+            ToolChoice::Auto => "auto",
+            ToolChoice::None => "none",
+            ToolChoice::Required => "required",
+            ToolChoice::Function(name) => name,
+        },
+    })
+}
+
+fn part_json(part: &UserPart) -> Value {
+    match part {
+        UserPart::Text(text) => json!({ "text": text }),
+        UserPart::Image { url, detail } => json!({ "image": url, "detail": detail }),
     }
 }
