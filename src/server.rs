@@ -190,11 +190,20 @@ fn run_edge(
         let session = Arc::new(SessionConfig {
             instructions: args.instructions.clone(),
             history_bytes_max: server.history_bytes_max(),
+            images: args.llm_url.is_some(),
             ..SessionConfig::default()
         });
         let roster = Roster::new(slab.len());
-        let shared =
-            Arc::new(Shared { slab, heap_calls, wakers, session, roster, shutdown: shutdown.clone(), alive });
+        let shared = Arc::new(Shared {
+            slab,
+            heap_calls,
+            wakers,
+            model: server,
+            session,
+            roster,
+            shutdown: shutdown.clone(),
+            alive,
+        });
         let closed = async move {
             let mut shutdown = shutdown;
             // An error: the sender is gone, which means the same.

@@ -11,14 +11,17 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::sync::watch;
 use tokio_tungstenite::tungstenite;
 
+use super::aside::Asides;
 use super::downlink::{Downlink, Pulled};
 use super::listener::Shared;
 use super::uplink::Uplink;
 use crate::audio::{AudioFormat, SampleRate};
 use crate::clock;
 use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
-use crate::message::{AudioIn, Moment, ResponseKey, Stamped, TextPrompt, UnitId};
-use crate::protocol::{Decoded, Decoder, EventIds, ProtocolError, ServerEvent, encode_audio_delta};
+use crate::message::{AudioIn, Moment, ResponseKey, SpeechOut, Stamped, TextPrompt, UnitId};
+use crate::protocol::{
+    Decoded, Decoder, EventIds, ProtocolError, ServerEvent, SessionKind, encode_audio_delta,
+};
 use crate::session::{Command, Input, Output, Session};
 use crate::unit::UnitLease;
 
@@ -45,10 +48,16 @@ struct Goodbye {
 }
 
 /// Serves `socket` until it or the session ends. The lease is dropped on every path out.
-pub(super) async fn serve(socket: WebSocket, lease: UnitLease, shared: Arc<Shared>) {
+/// `kind`: what the client has said at the door that it wants.
+pub(super) async fn serve(
+    socket: WebSocket,
+    lease: UnitLease,
+    shared: Arc<Shared>,
+    kind: Option<SessionKind>,
+) {
     let (sink, stream) = socket.split();
     let now = clock::now();
-    let session = Session::new(&shared.session, now);
+    let session = Session::new(&shared.session, kind, now);
     let unit = lease.id();
     shared.roster.enter(unit, session.id().as_str());
     let seat = Seat(unit, Arc::clone(&shared));
@@ -58,6 +67,7 @@ pub(super) async fn serve(socket: WebSocket, lease: UnitLease, shared: Arc<Share
         lease,
         seat,
         shutdown: shared.shutdown.clone(),
+        asides: Asides::new(Arc::clone(&shared.model)),
         shared,
         sink,
         stream,
@@ -101,6 +111,7 @@ struct Connection {
     downlink: Downlink,
     /// A prompt for which there was no room yet; a later one takes its place, as it has cancelled it.
     prompt: Option<TextPrompt>,
+    asides: Asides,
     /// Messages that have not been handed to the socket; audio only one delta at a time.
     outbound: VecDeque<Message>,
     outbound_bytes: usize,
@@ -118,6 +129,7 @@ enum Woken {
     Written(Result<(), axum::Error>),
     Message(Option<Result<Message, axum::Error>>),
     Stage,
+    Aside(Vec<SpeechOut>),
     Timer,
     Shutdown,
 }
@@ -155,6 +167,12 @@ impl Connection {
                     return self.close(code, &reason).await;
                 }
                 Woken::Stage => {}
+                Woken::Aside(items) => {
+                    let now = clock::now();
+                    for item in items {
+                        self.session.handle(Input::Speech(item), now);
+                    }
+                }
                 Woken::Timer => {
                     if self.tick().is_break() {
                         return;
@@ -176,6 +194,7 @@ impl Connection {
         tokio::select! {
             result = self.sink.flush(), if self.writing_since.is_some() => Woken::Written(result),
             () = self.shared.wakers.session(self.lease.id()).notified() => Woken::Stage,
+            items = self.asides.next() => Woken::Aside(items),
             message = self.stream.next(), if reading => Woken::Message(message),
             // An error: the sender is gone, the process is about to end.
             _ = self.shutdown.changed() => Woken::Shutdown,
@@ -202,7 +221,7 @@ impl Connection {
             Ok(Decoded::Append(append)) => {
                 let stamp = self.lease.stamp();
                 match self.uplink.append(text, append, stamp, &mut self.lease.port().audio_in) {
-                    Ok(()) => self.session.handle(Input::Appended, now),
+                    Ok(samples) => self.session.handle(Input::Appended { samples }, now),
                     Err(error) => self.reject(error),
                 }
             }
@@ -221,7 +240,7 @@ impl Connection {
             let stamp = self.lease.stamp();
             self.uplink.resume(stamp, &mut self.lease.port().audio_in);
             // Audio that waits at the door is no silence.
-            self.session.handle(Input::Appended, clock::now());
+            self.session.handle(Input::Appended { samples: 0 }, clock::now());
         }
         self.push_prompt();
         let now = clock::now();
@@ -297,6 +316,8 @@ impl Connection {
                 self.prompt = Some(TextPrompt::Generate { stamp, response, request });
                 self.push_prompt();
             }
+            Command::Aside { response, request } => self.asides.begin(response, &request),
+            Command::DropAside(response) => self.asides.give_up(response),
             Command::Close { code, reason } => self.goodbye = Some(Goodbye { code, reason }),
         }
     }
@@ -333,10 +354,11 @@ impl Connection {
     }
 
     fn send_audio(&mut self, response: ResponseKey) {
+        let now = clock::now();
         // Twice: the first audio of a response opens its item, which is said first. Else nothing comes: it is stale.
         for _ in 0..2 {
             let samples = self.downlink.samples();
-            if let Some(delta) = self.session.audio(response, samples.len(), SampleRate::HZ_24K) {
+            if let Some(delta) = self.session.audio(response, samples.len(), SampleRate::HZ_24K, now) {
                 let mut text = String::with_capacity(DELTA_BYTES);
                 encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
                 self.burst += 1;

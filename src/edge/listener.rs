@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Query, State};
 use axum::response::Response;
 use axum::routing::get;
 use futures_util::{SinkExt, StreamExt};
@@ -15,9 +15,10 @@ use tokio::sync::{mpsc, watch};
 use super::admin;
 use super::bell::Wakers;
 use super::connection::{self, close_socket};
+use super::model_server::ModelServer;
 use super::roster::Roster;
 use crate::limits::MESSAGE_BYTES_MAX;
-use crate::protocol::{EventIds, ProtocolError, ServerEvent};
+use crate::protocol::{EventIds, ProtocolError, ServerEvent, SessionKind};
 use crate::rt::alloc::HeapCalls;
 use crate::session::SessionConfig;
 use crate::unit::UnitSlab;
@@ -39,6 +40,8 @@ pub struct Shared {
     pub heap_calls: Vec<&'static HeapCalls>,
     /// Where tasks wait.
     pub wakers: Arc<Wakers>,
+    /// The language model, for answers that need no unit.
+    pub model: Arc<ModelServer>,
     /// How sessions begin.
     pub session: Arc<SessionConfig>,
     /// Who is connected.
@@ -75,18 +78,30 @@ pub async fn listen(
     axum::serve(listener, app).with_graceful_shutdown(stop).await
 }
 
-/// `GET /v1/realtime`. Query parameters and keys are accepted and not looked at.
-async fn realtime(State(shared): State<Arc<Shared>>, upgrade: WebSocketUpgrade) -> Response {
+/// What a client says at the door; anything else is accepted and not looked at.
+#[derive(Debug, serde::Deserialize)]
+struct Door {
+    /// `transcription`: the session is of that type.
+    intent: Option<String>,
+}
+
+/// `GET /v1/realtime`. Keys are accepted and not looked at.
+async fn realtime(
+    State(shared): State<Arc<Shared>>,
+    Query(Door { intent }): Query<Door>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let kind = (intent.as_deref() == Some("transcription")).then_some(SessionKind::Transcription);
     upgrade
         .protocols(["realtime"])
         .max_message_size(MESSAGE_BYTES_MAX)
         .max_frame_size(MESSAGE_BYTES_MAX)
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(WRITE_BUFFER_BYTES)
-        .on_upgrade(move |socket| admit(socket, shared))
+        .on_upgrade(move |socket| admit(socket, shared, kind))
 }
 
-async fn admit(socket: WebSocket, shared: Arc<Shared>) {
+async fn admit(socket: WebSocket, shared: Arc<Shared>, kind: Option<SessionKind>) {
     let _alive = shared.alive.clone();
     if *shared.shutdown.borrow() {
         return refuse(socket, ProtocolError::server_shutting_down(), 1001, "server is shutting down").await;
@@ -95,7 +110,7 @@ async fn admit(socket: WebSocket, shared: Arc<Shared>) {
         let error = ProtocolError::session_limit_reached(shared.slab.len());
         return refuse(socket, error, 1008, "all session slots are in use").await;
     };
-    connection::serve(socket, lease, shared).await;
+    connection::serve(socket, lease, shared, kind).await;
 }
 
 /// One error event, then the close. Touches no unit and is no error of a session.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use super::bell::Wakers;
-use super::chat::ChatDelta;
+use super::chat::{ChatDelta, ChatError};
 use super::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
@@ -40,7 +40,9 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
                     Err(_) => {
                         tracing::error!(%unit, "language model task panicked, its response fails");
                         // As above.
-                        let _ = task.fail(stamp, response, FailureCode::StagePanicked, "").await;
+                        let (code, detail) = (FailureCode::StagePanicked, TextChunk::split("").0);
+                        let item = ClauseItem::Failed { stamp, response, code, detail };
+                        let _ = task.push(stamp, item).await;
                     }
                 }
             }
@@ -91,6 +93,33 @@ fn spoken(speakable: &mut Speakable, clause: &str) -> String {
     text
 }
 
+/// What a delta is in the ring, clauses excepted. Thoughts are nothing.
+pub(super) fn items(stamp: Stamp, response: ResponseKey, delta: &ChatDelta) -> Vec<ClauseItem> {
+    let call = |piece| ClauseItem::Call { stamp, response, piece };
+    match delta {
+        ChatDelta::Text(text) => {
+            let chunks = text_chunks(text).filter(|(chunk, _)| !chunk.as_str().is_empty());
+            chunks.map(|(chunk, _)| ClauseItem::Text { stamp, response, chunk }).collect()
+        }
+        ChatDelta::Reasoning => Vec::new(),
+        ChatDelta::Call { name } => vec![call(CallPiece::Name(TextChunk::split(name).0))],
+        ChatDelta::Arguments(json) => {
+            text_chunks(json).map(|(chunk, _)| call(CallPiece::Arguments(chunk))).collect()
+        }
+        ChatDelta::CallEnd => vec![call(CallPiece::End)],
+        ChatDelta::RateLimits(limits) => vec![ClauseItem::RateLimits { stamp, response, limits: *limits }],
+        ChatDelta::Done { finish, usage } => {
+            vec![ClauseItem::End { stamp, response, finish: *finish, usage: *usage }]
+        }
+    }
+}
+
+/// The end of an answer that failed.
+pub(super) fn failed(stamp: Stamp, response: ResponseKey, error: &ChatError) -> ClauseItem {
+    let (detail, _) = TextChunk::split(&error.detail());
+    ClauseItem::Failed { stamp, response, code: error.code(), detail }
+}
+
 /// The response was cancelled, or the session ended.
 struct Stale;
 
@@ -114,7 +143,7 @@ impl LlmTask<'_> {
         }
         let mut voice = request.spoken.then(Voice::default);
         let server = Arc::clone(&self.server);
-        let mut stream = server.stream(request, self.id);
+        let mut stream = server.stream(request, Some(self.id));
         loop {
             let delta = {
                 let mut next = pin!(stream.next());
@@ -130,66 +159,38 @@ impl LlmTask<'_> {
                     }
                 }
             };
-            match delta {
-                Ok(ChatDelta::Text(text)) => {
-                    self.push_text(stamp, response, &text).await?;
-                    if let Some(voice) = &mut voice {
-                        self.push_clauses(stamp, response, voice.push(&text)).await?;
-                    }
-                }
-                Ok(ChatDelta::Reasoning) => {}
-                Ok(ChatDelta::Call { name }) => {
-                    // What was said before the call is spoken before it.
-                    if let Some(voice) = &mut voice {
-                        self.push_clauses(stamp, response, voice.finish()).await?;
-                    }
-                    let piece = CallPiece::Name(TextChunk::split(&name).0);
-                    self.push(stamp, ClauseItem::Call { stamp, response, piece }).await?;
-                }
-                Ok(ChatDelta::Arguments(json)) => {
-                    for (chunk, _) in text_chunks(&json) {
-                        let piece = CallPiece::Arguments(chunk);
-                        self.push(stamp, ClauseItem::Call { stamp, response, piece }).await?;
-                    }
-                }
-                Ok(ChatDelta::CallEnd) => {
-                    let piece = CallPiece::End;
-                    self.push(stamp, ClauseItem::Call { stamp, response, piece }).await?;
-                }
-                Ok(ChatDelta::RateLimits(limits)) => {
-                    self.push(stamp, ClauseItem::RateLimits { stamp, response, limits }).await?;
-                }
-                Ok(ChatDelta::Done { finish, usage }) => {
-                    if let Some(voice) = &mut voice {
-                        self.push_clauses(stamp, response, voice.finish()).await?;
-                    }
-                    return self.push(stamp, ClauseItem::End { stamp, response, finish, usage }).await;
-                }
+            let delta = match delta {
+                Ok(delta) => delta,
                 Err(error) => {
                     tracing::warn!(unit = %self.id, %error, "language model");
-                    return self.fail(stamp, response, error.code(), &error.detail()).await;
+                    return self.push(stamp, failed(stamp, response, &error)).await;
                 }
+            };
+            let clauses = match (&mut voice, &delta) {
+                (Some(voice), ChatDelta::Text(text)) => Some(voice.push(text)),
+                // What was said before is spoken before.
+                (Some(voice), ChatDelta::Call { .. } | ChatDelta::Done { .. }) => Some(voice.finish()),
+                _ => None,
+            };
+            let is_text = matches!(delta, ChatDelta::Text(_));
+            let ends = matches!(delta, ChatDelta::Done { .. });
+            // Text stands before its clauses, anything else behind what was said.
+            if is_text {
+                self.push_all(stamp, items(stamp, response, &delta)).await?;
+            }
+            self.push_clauses(stamp, response, clauses.unwrap_or_default()).await?;
+            if !is_text {
+                self.push_all(stamp, items(stamp, response, &delta)).await?;
+            }
+            if ends {
+                return Ok(());
             }
         }
     }
 
-    async fn fail(
-        &mut self,
-        stamp: Stamp,
-        response: ResponseKey,
-        code: FailureCode,
-        detail: &str,
-    ) -> Result<(), Stale> {
-        let (detail, _) = TextChunk::split(detail);
-        self.push(stamp, ClauseItem::Failed { stamp, response, code, detail }).await
-    }
-
-    async fn push_text(&mut self, stamp: Stamp, response: ResponseKey, text: &str) -> Result<(), Stale> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        for (chunk, _) in text_chunks(text) {
-            self.push(stamp, ClauseItem::Text { stamp, response, chunk }).await?;
+    async fn push_all(&mut self, stamp: Stamp, items: Vec<ClauseItem>) -> Result<(), Stale> {
+        for item in items {
+            self.push(stamp, item).await?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The edge: every network boundary of the server, and with the composition root the only importer of tokio.
 
 pub mod admin;
+mod aside;
 pub mod bell;
 pub mod chat;
 pub mod connection;

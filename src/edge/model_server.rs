@@ -99,13 +99,14 @@ impl ModelServer {
         }
     }
 
-    /// Begins a completion for `unit`. Dropping the stream ends it.
+    /// Begins a completion, for `unit` in the model's cache or for none. Dropping the stream ends it.
     #[must_use]
-    pub fn stream(&self, request: &ChatRequest, unit: UnitId) -> CompletionStream {
+    pub fn stream(&self, request: &ChatRequest, unit: Option<UnitId>) -> CompletionStream {
         match self {
-            Self::Remote(client) | Self::Child(client, _) => {
-                CompletionStream::Http(Box::new(client.stream(request, unit.number())))
-            }
+            Self::Remote(client) | Self::Child(client, _) => CompletionStream::Http(Box::new(match unit {
+                Some(unit) => client.stream(request, unit.number()),
+                None => client.stream_in_any_slot(request),
+            })),
             Self::Echo => CompletionStream::Echo(Some(echo(request))),
         }
     }

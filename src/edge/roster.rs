@@ -22,6 +22,7 @@ struct Totals {
     responses_completed: u64,
     responses_cancelled: u64,
     turns: u64,
+    tool_calls: u64,
     connections: u64,
     errors_by_type: BTreeMap<&'static str, u64>,
 }
@@ -72,6 +73,7 @@ impl Roster {
             ServerEvent::TranscriptionCompleted { usage, .. } => {
                 lock(&self.totals).audio_ms += u64::from(usage.audio_ms);
             }
+            ServerEvent::ArgumentsDone { .. } => lock(&self.totals).tool_calls += 1,
             ServerEvent::ResponseDone(response) => {
                 let mut totals = lock(&self.totals);
                 match response.status {
@@ -98,7 +100,7 @@ impl Roster {
             "audio_duration_s": totals.audio_ms as f64 / 1_000.0,
             "responses_completed": totals.responses_completed,
             "responses_cancelled": totals.responses_cancelled,
-            "tool_calls": 0,
+            "tool_calls": totals.tool_calls,
             "turns": totals.turns,
             "connections": totals.connections,
             "errors_by_type": totals.errors_by_type,

@@ -50,7 +50,7 @@ impl Uplink {
         !matches!(self.rest, Rest::Nothing) || !self.controls.is_empty()
     }
 
-    /// Takes a whole append or nothing of it; what does not fit goes in by [`Uplink::resume`].
+    /// Takes a whole append or nothing of it; what does not fit goes in by [`Uplink::resume`]. Returns its samples.
     ///
     /// # Errors
     /// Bad base64, half a sample, or too much; nothing has been appended then.
@@ -60,7 +60,7 @@ impl Uplink {
         append: Append<'_>,
         stamp: Stamp,
         audio_in: &mut Producer<AudioIn>,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<usize, ProtocolError> {
         debug_assert!(!self.is_waiting(), "one append at a time");
         let text: &str = &append.audio;
         let samples = samples_of(text).map_err(|error| error.with_event_id(append.event_id.as_deref()))?;
@@ -68,7 +68,7 @@ impl Uplink {
         if samples.div_ceil(FRAME_SAMPLES) <= audio_in.room() {
             // The usual case: decoding is the check, and an error publishes nothing.
             write(text, stamp, self.format.rate(), audio_in).map_err(|BadBase64| bad())?;
-            return Ok(());
+            return Ok(samples);
         }
         STANDARD.check(text.as_bytes()).map_err(|_| bad())?;
         self.rest = match append.audio {
@@ -82,7 +82,7 @@ impl Uplink {
             }
         };
         self.resume(stamp, audio_in);
-        Ok(())
+        Ok(samples)
     }
 
     /// Puts a commit or a clear behind all audio.

@@ -491,6 +491,23 @@ pub enum SpeechOut {
     },
 }
 
+impl ClauseItem {
+    /// What the voice passes on without speaking it; `None`: a clause, or the marker.
+    #[must_use]
+    pub const fn passed_on(self) -> Option<SpeechOut> {
+        Some(match self {
+            Self::Text { stamp, response, chunk } => SpeechOut::Text { stamp, response, chunk },
+            Self::Call { stamp, response, piece } => SpeechOut::Call { stamp, response, piece },
+            Self::RateLimits { stamp, response, limits } => SpeechOut::RateLimits { stamp, response, limits },
+            Self::End { stamp, response, finish, usage } => SpeechOut::End { stamp, response, finish, usage },
+            Self::Failed { stamp, response, code, detail } => {
+                SpeechOut::Failed { stamp, response, code, detail }
+            }
+            Self::Clause { .. } | Self::SessionEnd { .. } => return None,
+        })
+    }
+}
+
 macro_rules! stamped {
     ($item:ident { $($variant:ident),+ }, $($end:ident)?) => {
         impl Stamped for $item {
@@ -536,6 +553,11 @@ pub enum VadMode {
         prefix_ms: u32,
         /// Silence that ends the utterance.
         silence_ms: u32,
+    },
+    /// What was said sounds complete: the turn model decides at a short silence.
+    Semantic {
+        /// Silence that ends an utterance that does not sound complete.
+        patience_ms: u32,
     },
 }
 

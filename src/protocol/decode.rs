@@ -18,8 +18,11 @@ const DEPTH_MAX: usize = 64;
 /// them.
 const STRUCTURAL_CHARACTERS_MAX: usize = 65_536;
 
-/// Largest event other than an append, bytes.
+/// Largest event other than an append and an item, bytes.
 const EVENT_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// Largest `conversation.item.create`, bytes: a picture of 6 MiB, or two minutes of audio at 24 kHz.
+const ITEM_EVENT_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 /// Buffers above this are given back after the message that needed them, bytes.
 const KEPT_BYTES_MAX: usize = 64 * 1_024;
@@ -176,8 +179,9 @@ fn read_members<'a>(
             event_id: event_id.map(Cow::Owned),
         }));
     }
-    if len > EVENT_BYTES_MAX {
-        return Err(Fault::EventTooLarge { found: len, allowed: EVENT_BYTES_MAX });
+    let allowed = if kind == "conversation.item.create" { ITEM_EVENT_BYTES_MAX } else { EVENT_BYTES_MAX };
+    if len > allowed {
+        return Err(Fault::EventTooLarge { found: len, allowed });
     }
     let kind = ClientEventKind::read(kind, event).unwrap_or_else(|| {
         Err(Fault::WrongValue {
@@ -193,6 +197,7 @@ fn read_members<'a>(
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::item::{Content, ItemBody};
     use super::*;
 
     fn error_of(text: &str) -> ProtocolError {
@@ -279,7 +284,13 @@ mod tests {
             let item = format!(r#"{{"type":"message","role":"user","content":[{part}]}}"#);
             let json = format!(r#"{{"type":"conversation.item.create","item":{item}}}"#);
             match event_of(&json).kind {
-                ClientEventKind::ItemCreate { item, .. } => item.parts.concat(),
+                ClientEventKind::ItemCreate { item, .. } => match item.body {
+                    ItemBody::Message { content, .. } => match content.as_slice() {
+                        [Content::InputText(text)] => text.clone(),
+                        other => panic!("{other:?}"),
+                    },
+                    other => panic!("{other:?}"),
+                },
                 other => panic!("{other:?}"),
             }
         };

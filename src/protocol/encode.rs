@@ -9,15 +9,12 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::json;
 
 use crate::audio::AudioFormat;
+use crate::message::RateLimits;
 
-use super::client_event::{MaxTokens, Modality, Speaker};
 use super::error::ProtocolError;
 use super::id::{EventId, ItemId, ResponseId};
-use super::server_event::{
-    Content, Item, ItemStatus, Part, ResponseObject, ResponseStatus, ServerEvent, SessionObject,
-    TranscriptionUsage, Usage,
-};
-use super::session_update::TurnDetection;
+use super::response_request::Modality;
+use super::server_event::{Part, ServerEvent};
 
 /// Where the samples of one `response.output_audio.delta` belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +61,7 @@ impl ServerEvent {
             Self::Error(_) => "error",
             Self::SpeechStarted { .. } => "input_audio_buffer.speech_started",
             Self::SpeechStopped { .. } => "input_audio_buffer.speech_stopped",
+            Self::TimeoutTriggered { .. } => "input_audio_buffer.timeout_triggered",
             Self::Committed { .. } => "input_audio_buffer.committed",
             Self::Cleared => "input_audio_buffer.cleared",
             Self::ItemAdded { .. } => "conversation.item.added",
@@ -71,6 +69,8 @@ impl ServerEvent {
             Self::ItemRetrieved { .. } => "conversation.item.retrieved",
             Self::ItemDeleted { .. } => "conversation.item.deleted",
             Self::ItemTruncated { .. } => "conversation.item.truncated",
+            Self::TranscriptionDelta { .. } => "conversation.item.input_audio_transcription.delta",
+            Self::TranscriptionSegment { .. } => "conversation.item.input_audio_transcription.segment",
             Self::TranscriptionCompleted { .. } => "conversation.item.input_audio_transcription.completed",
             Self::TranscriptionFailed { .. } => "conversation.item.input_audio_transcription.failed",
             Self::ResponseCreated(_) => "response.created",
@@ -83,6 +83,9 @@ impl ServerEvent {
             Self::TextDelta { kind: Modality::Text, .. } => "response.output_text.delta",
             Self::TextDone { kind: Modality::Audio, .. } => "response.output_audio_transcript.done",
             Self::TextDone { kind: Modality::Text, .. } => "response.output_text.done",
+            Self::ArgumentsDelta { .. } => "response.function_call_arguments.delta",
+            Self::ArgumentsDone { .. } => "response.function_call_arguments.done",
+            Self::RateLimitsUpdated(_) => "rate_limits.updated",
             Self::ResponseDone(_) => "response.done",
         }
     }
@@ -118,77 +121,144 @@ impl Serialize for Stamped<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", self.event.name())?;
         map.serialize_entry("event_id", &self.event_id)?;
-        match self.event {
-            ServerEvent::SessionCreated(session) | ServerEvent::SessionUpdated(session) => {
-                map.serialize_entry("session", session)?;
-            }
-            ServerEvent::Error(error) => map.serialize_entry("error", &Flat(error))?,
-            ServerEvent::SpeechStarted { item, audio_start_ms } => {
-                map.serialize_entry("audio_start_ms", audio_start_ms)?;
-                map.serialize_entry("item_id", item)?;
-            }
-            ServerEvent::SpeechStopped { item, audio_end_ms } => {
-                map.serialize_entry("audio_end_ms", audio_end_ms)?;
-                map.serialize_entry("item_id", item)?;
-            }
-            ServerEvent::Committed { item, previous } => {
-                map.serialize_entry("previous_item_id", previous)?;
-                map.serialize_entry("item_id", item)?;
-            }
-            ServerEvent::Cleared => {}
-            ServerEvent::ItemAdded { item, previous } | ServerEvent::ItemDone { item, previous } => {
-                map.serialize_entry("previous_item_id", previous)?;
-                map.serialize_entry("item", item)?;
-            }
-            ServerEvent::ItemRetrieved { item } => map.serialize_entry("item", item)?,
-            ServerEvent::ItemDeleted { item } => map.serialize_entry("item_id", item)?,
-            ServerEvent::ItemTruncated { item, audio_end_ms } => {
-                only_part_of(item, &mut map)?;
-                map.serialize_entry("audio_end_ms", audio_end_ms)?;
-            }
-            ServerEvent::TranscriptionCompleted { item, transcript, usage } => {
-                only_part_of(item, &mut map)?;
-                map.serialize_entry("transcript", transcript)?;
-                map.serialize_entry("usage", usage)?;
-            }
-            ServerEvent::TranscriptionFailed { item, error } => {
-                only_part_of(item, &mut map)?;
-                map.serialize_entry("error", error)?;
-            }
-            ServerEvent::ResponseCreated(response) | ServerEvent::ResponseDone(response) => {
-                map.serialize_entry("response", response)?;
-            }
-            ServerEvent::OutputItemAdded { response, item }
-            | ServerEvent::OutputItemDone { response, item } => {
-                map.serialize_entry("response_id", response)?;
-                map.serialize_entry("output_index", &0)?;
-                map.serialize_entry("item", item)?;
-            }
-            ServerEvent::ContentPartAdded { part, kind } => part.write_with(*kind, "", &mut map)?,
-            ServerEvent::ContentPartDone { part, kind, text } => part.write_with(*kind, text, &mut map)?,
-            ServerEvent::AudioDone { part } => part.write(&mut map)?,
-            ServerEvent::TextDelta { part, delta, .. } => {
-                part.write(&mut map)?;
-                map.serialize_entry("delta", delta)?;
-            }
-            ServerEvent::TextDone { part, kind, text } => {
-                part.write(&mut map)?;
-                let name = match kind {
-                    Modality::Audio => "transcript",
-                    Modality::Text => "text",
-                };
-                map.serialize_entry(name, text)?;
-            }
-        }
+        self.event.write(&mut map)?;
         map.end()
     }
 }
 
-impl Part {
+impl ServerEvent {
+    /// The members beside `type` and `event_id`.
     fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Self::SessionCreated(session) | Self::SessionUpdated(session) => {
+                map.serialize_entry("session", session)
+            }
+            Self::Error(error) => map.serialize_entry("error", &Flat(error)),
+            Self::SpeechStarted { .. }
+            | Self::SpeechStopped { .. }
+            | Self::TimeoutTriggered { .. }
+            | Self::Committed { .. }
+            | Self::Cleared => self.write_of_buffer(map),
+            Self::ItemAdded { item, previous } | Self::ItemDone { item, previous } => {
+                map.serialize_entry("previous_item_id", previous)?;
+                map.serialize_entry("item", item)
+            }
+            Self::ItemRetrieved { item } => map.serialize_entry("item", item),
+            Self::ItemDeleted { item } => map.serialize_entry("item_id", item),
+            Self::ItemTruncated { item, audio_end_ms } => {
+                only_part_of(item, map)?;
+                map.serialize_entry("audio_end_ms", audio_end_ms)
+            }
+            Self::TranscriptionDelta { .. }
+            | Self::TranscriptionSegment { .. }
+            | Self::TranscriptionCompleted { .. }
+            | Self::TranscriptionFailed { .. } => self.write_of_transcription(map),
+            Self::RateLimitsUpdated(limits) => map.serialize_entry("rate_limits", &rate_limits(limits)),
+            Self::ResponseCreated(response) | Self::ResponseDone(response) => {
+                map.serialize_entry("response", response)
+            }
+            _ => self.write_of_response(map),
+        }
+    }
+
+    fn write_of_buffer<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Self::SpeechStarted { item, audio_start_ms } => {
+                map.serialize_entry("audio_start_ms", audio_start_ms)?;
+                map.serialize_entry("item_id", item)
+            }
+            Self::SpeechStopped { item, audio_end_ms } => {
+                map.serialize_entry("audio_end_ms", audio_end_ms)?;
+                map.serialize_entry("item_id", item)
+            }
+            Self::TimeoutTriggered { item, audio_start_ms, audio_end_ms } => {
+                map.serialize_entry("audio_start_ms", audio_start_ms)?;
+                map.serialize_entry("audio_end_ms", audio_end_ms)?;
+                map.serialize_entry("item_id", item)
+            }
+            Self::Committed { item, previous } => {
+                map.serialize_entry("previous_item_id", previous)?;
+                map.serialize_entry("item_id", item)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write_of_transcription<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Self::TranscriptionDelta { item, delta } => {
+                only_part_of(item, map)?;
+                map.serialize_entry("delta", delta)
+            }
+            Self::TranscriptionSegment { item, id, text, audio_ms } => {
+                only_part_of(item, map)?;
+                map.serialize_entry("id", id)?;
+                map.serialize_entry("text", text)?;
+                map.serialize_entry("speaker", "user")?;
+                map.serialize_entry("start", &0.0)?;
+                map.serialize_entry("end", &seconds(*audio_ms))
+            }
+            Self::TranscriptionCompleted { item, transcript, usage } => {
+                only_part_of(item, map)?;
+                map.serialize_entry("transcript", transcript)?;
+                map.serialize_entry("usage", usage)
+            }
+            Self::TranscriptionFailed { item, error } => {
+                only_part_of(item, map)?;
+                map.serialize_entry("error", error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write_of_response<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Self::OutputItemAdded { response, output_index, item }
+            | Self::OutputItemDone { response, output_index, item } => {
+                map.serialize_entry("response_id", response)?;
+                map.serialize_entry("output_index", output_index)?;
+                map.serialize_entry("item", item)
+            }
+            Self::ContentPartAdded { part, kind } => part.write_with(*kind, "", map),
+            Self::ContentPartDone { part, kind, text } => part.write_with(*kind, text, map),
+            Self::AudioDone { part } => part.write(map),
+            Self::TextDelta { part, delta, .. } => {
+                part.write(map)?;
+                map.serialize_entry("delta", delta)
+            }
+            Self::TextDone { part, kind, text } => {
+                part.write(map)?;
+                let name = match kind {
+                    Modality::Audio => "transcript",
+                    Modality::Text => "text",
+                };
+                map.serialize_entry(name, text)
+            }
+            Self::ArgumentsDelta { part, call_id, delta } => {
+                part.write_item(map)?;
+                map.serialize_entry("call_id", call_id)?;
+                map.serialize_entry("delta", delta)
+            }
+            Self::ArgumentsDone { part, call_id, name, arguments } => {
+                part.write_item(map)?;
+                map.serialize_entry("call_id", call_id)?;
+                map.serialize_entry("name", name)?;
+                map.serialize_entry("arguments", arguments)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Part {
+    fn write_item<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         map.serialize_entry("response_id", &self.response)?;
         map.serialize_entry("item_id", &self.item)?;
-        map.serialize_entry("output_index", &0)?;
+        map.serialize_entry("output_index", &self.output_index)
+    }
+
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.write_item(map)?;
         map.serialize_entry("content_index", &0)
     }
 
@@ -227,197 +297,24 @@ impl Serialize for Flat<'_> {
     }
 }
 
-impl Serialize for Item {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(6))?;
-        map.serialize_entry("id", &self.id)?;
-        map.serialize_entry("object", "realtime.item")?;
-        map.serialize_entry("type", "message")?;
-        map.serialize_entry("status", &self.status)?;
-        map.serialize_entry("role", self.speaker.as_str())?;
-        map.serialize_entry("content", &self.content.on_wire(self.speaker))?;
-        map.end()
-    }
+/// `rate_limits`: those that are known.
+fn rate_limits(limits: &RateLimits) -> serde_json::Value {
+    [("requests", limits.requests), ("tokens", limits.tokens)]
+        .into_iter()
+        .filter_map(|(name, limit)| {
+            let limit = limit?;
+            Some(json!({
+                "name": name,
+                "limit": limit.limit,
+                "remaining": limit.remaining,
+                "reset_seconds": seconds(limit.reset_ms),
+            }))
+        })
+        .collect()
 }
 
-impl Speaker {
-    /// The wire's `role`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-}
-
-impl Content {
-    fn on_wire(&self, speaker: Speaker) -> serde_json::Value {
-        match self {
-            Self::Empty => json!([]),
-            Self::Text(parts) => {
-                let kind = if speaker == Speaker::Assistant { "output_text" } else { "input_text" };
-                parts.iter().map(|text| json!({"type": kind, "text": text})).collect()
-            }
-            Self::UserAudio(transcript) => json!([{"type": "input_audio", "transcript": transcript}]),
-            Self::AssistantAudio(transcript) => json!([{"type": "output_audio", "transcript": transcript}]),
-        }
-    }
-}
-
-impl Modality {
-    const fn on_wire(self) -> [&'static str; 1] {
-        match self {
-            Self::Audio => ["audio"],
-            Self::Text => ["text"],
-        }
-    }
-}
-
-impl Serialize for MaxTokens {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Unlimited => serializer.serialize_str("inf"),
-            Self::AtMost(tokens) => serializer.serialize_u32(*tokens),
-        }
-    }
-}
-
-fn format_on_wire() -> serde_json::Value {
-    json!({"type": "audio/pcm", "rate": 24_000})
-}
-
-/// The shortest decimal that is this `f32`: 0.8 and not 0.800000011920929.
-fn decimal(number: f32) -> serde_json::Value {
-    number.to_string().parse::<f64>().map_or(serde_json::Value::Null, Into::into)
-}
-
-impl Serialize for TurnDetection {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(7))?;
-        map.serialize_entry("type", "server_vad")?;
-        map.serialize_entry("threshold", &decimal(self.threshold))?;
-        map.serialize_entry("prefix_padding_ms", &self.prefix_ms)?;
-        map.serialize_entry("silence_duration_ms", &self.silence_ms)?;
-        map.serialize_entry("idle_timeout_ms", &None::<u32>)?;
-        map.serialize_entry("create_response", &self.create_response)?;
-        map.serialize_entry("interrupt_response", &self.interrupt_response)?;
-        map.end()
-    }
-}
-
-impl Serialize for SessionObject {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(10))?;
-        map.serialize_entry("type", "realtime")?;
-        map.serialize_entry("object", "realtime.session")?;
-        map.serialize_entry("id", &self.id)?;
-        map.serialize_entry("model", &self.model)?;
-        map.serialize_entry("output_modalities", &self.output_modality.on_wire())?;
-        map.serialize_entry("instructions", &self.instructions)?;
-        map.serialize_entry("tools", &self.tools)?;
-        map.serialize_entry("tool_choice", &self.tool_choice)?;
-        map.serialize_entry("max_output_tokens", &self.tokens_max)?;
-        let audio = json!({
-            "input": {
-                "format": format_on_wire(),
-                "transcription": self.transcription,
-                "noise_reduction": self.noise_reduction,
-                "turn_detection": self.turn_detection,
-            },
-            "output": {"format": format_on_wire(), "voice": self.voice, "speed": decimal(self.speed)},
-        });
-        map.serialize_entry("audio", &audio)?;
-        map.end()
-    }
-}
-
-impl Serialize for ResponseStatus {
-    /// The word alone; `status_details` is a member of its own.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl ResponseStatus {
-    /// The wire's `status`.
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Cancelled(_) => "cancelled",
-            Self::Incomplete(_) => "incomplete",
-            Self::Failed(_) => "failed",
-        }
-    }
-
-    /// State in which the response leaves its item.
-    #[must_use]
-    pub const fn item_status(&self) -> ItemStatus {
-        match self {
-            Self::InProgress => ItemStatus::InProgress,
-            Self::Completed => ItemStatus::Completed,
-            Self::Cancelled(_) | Self::Incomplete(_) | Self::Failed(_) => ItemStatus::Incomplete,
-        }
-    }
-
-    fn details(&self) -> Option<serde_json::Value> {
-        match self {
-            Self::InProgress | Self::Completed => None,
-            Self::Cancelled(reason) | Self::Incomplete(reason) => {
-                Some(json!({"type": self.as_str(), "reason": reason}))
-            }
-            Self::Failed(error) => Some(json!({"type": self.as_str(), "error": error})),
-        }
-    }
-}
-
-impl Serialize for ResponseObject {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(11))?;
-        map.serialize_entry("object", "realtime.response")?;
-        map.serialize_entry("id", &self.id)?;
-        map.serialize_entry("status", &self.status)?;
-        map.serialize_entry("status_details", &self.status.details())?;
-        map.serialize_entry("output", &self.output)?;
-        map.serialize_entry("conversation_id", &self.conversation)?;
-        map.serialize_entry("output_modalities", &self.modality.on_wire())?;
-        map.serialize_entry("max_output_tokens", &self.tokens_max)?;
-        map.serialize_entry("audio", &json!({"output": {"format": format_on_wire(), "voice": self.voice}}))?;
-        map.serialize_entry("usage", &self.usage)?;
-        map.serialize_entry("metadata", &self.metadata)?;
-        map.end()
-    }
-}
-
-impl Serialize for Usage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(5))?;
-        map.serialize_entry("total_tokens", &(u64::from(self.input) + u64::from(self.output)))?;
-        map.serialize_entry("input_tokens", &self.input)?;
-        map.serialize_entry("output_tokens", &self.output)?;
-        let cached = json!({"text_tokens": self.input_cached, "audio_tokens": 0, "image_tokens": 0});
-        map.serialize_entry(
-            "input_token_details",
-            &json!({
-                "text_tokens": self.input, "audio_tokens": 0, "image_tokens": 0,
-                "cached_tokens": self.input_cached, "cached_tokens_details": cached,
-            }),
-        )?;
-        map.serialize_entry("output_token_details", &json!({"text_tokens": self.output, "audio_tokens": 0}))?;
-        map.end()
-    }
-}
-
-impl Serialize for TranscriptionUsage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("type", "duration")?;
-        map.serialize_entry("seconds", &(f64::from(self.audio_ms) / 1_000.0))?;
-        map.end()
-    }
+pub(super) fn seconds(ms: u32) -> f64 {
+    f64::from(ms) / 1_000.0
 }
 
 #[cfg(test)]
@@ -451,7 +348,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_not_more_than_needed() {
-        let part = Part { response: ResponseId::fresh(), item: ItemId::fresh() };
+        let part = Part { response: ResponseId::fresh(), item: ItemId::fresh(), output_index: 0 };
         let delta = "é \"q\" \\ \n \0 \u{2028}🚀".to_owned();
         let mut out = String::new();
         ServerEvent::TextDelta { part, kind: Modality::Text, delta: delta.clone() }
@@ -460,12 +357,5 @@ mod tests {
         assert_eq!(value["delta"], delta);
         assert_eq!(value["type"], "response.output_text.delta");
         assert!(out.contains('é') && out.contains('🚀') && !out.contains('\n') && !out.contains(": "));
-    }
-
-    #[test]
-    fn decimals_are_short() {
-        assert_eq!(decimal(0.8).to_string(), "0.8");
-        assert_eq!(decimal(1.1).to_string(), "1.1");
-        assert_eq!(decimal(1.0).to_string(), "1.0");
     }
 }

@@ -24,8 +24,8 @@ pub enum Fault {
         /// How many may be.
         allowed: usize,
     },
-    /// An event other than an append that is larger than such an event may be.
-    #[error("the event has {found} bytes, at most {allowed} are allowed for events other than append")]
+    /// An event other than an append that is larger than one of its type may be.
+    #[error("the event has {found} bytes, at most {allowed} are allowed for this event")]
     EventTooLarge {
         /// Bytes of the message.
         found: usize,
@@ -115,7 +115,7 @@ pub enum Fault {
         active: String,
     },
     /// A cancel with nothing to cancel.
-    #[error("no response to cancel: {found}")]
+    #[error("Cancellation failed: no active response found; {found}")]
     NothingToCancel {
         /// Which response was asked for, and which is running.
         found: String,
@@ -123,6 +123,8 @@ pub enum Fault {
     /// An item that is not in the conversation.
     #[error("item {found} is not in the conversation")]
     ItemNotFound {
+        /// `error.code`: clients know one for each event.
+        code: &'static str,
         /// Path of the field.
         param: String,
         /// The id, in quotes, shortened.
@@ -150,6 +152,50 @@ pub enum Fault {
          stop playing, then send 'response.cancel' and 'conversation.item.truncate'"
     )]
     NotOnWebSocket,
+    /// The output of a call that the conversation does not have.
+    #[error("no function call {found} is in the conversation")]
+    CallNotFound {
+        /// The call's name, in quotes, shortened.
+        found: String,
+    },
+    /// A second output of a call, or a second call of one name.
+    #[error("function call {found} has {what} already")]
+    CallTaken {
+        /// The call's name, in quotes, shortened.
+        found: String,
+        /// What it has.
+        what: &'static str,
+    },
+    /// A picture, and the language model has no eyes.
+    #[error("the language model of this server sees no images")]
+    ImagesNotSeen {
+        /// Path of the field.
+        param: &'static str,
+    },
+    /// The address of a picture instead of the picture.
+    #[error("addresses of images are not fetched; send the image itself as 'data:image/png;base64,…'")]
+    ImageAddress {
+        /// Path of the field.
+        param: &'static str,
+    },
+    /// Audio of an item while the user is speaking.
+    #[error("audio of an item can not be heard while the user is speaking")]
+    Speaking,
+    /// More responses at once than a session may have.
+    #[error("{running} responses out of band are running, at most {running} are allowed")]
+    TooManyResponses {
+        /// How many are running.
+        running: usize,
+    },
+    /// A response in a session that has none.
+    #[error("a session of type 'transcription' has no responses")]
+    NoResponses,
+    /// Another type of session after the session has begun.
+    #[error("the session is of type '{current}' and cannot change that any more")]
+    KindFixed {
+        /// The type.
+        current: &'static str,
+    },
     /// An item id that is taken.
     #[error("item {found} is in the conversation already")]
     ItemExists {
@@ -163,6 +209,8 @@ pub enum Fault {
         current: String,
         /// The voice asked for, in quotes, shortened.
         asked: String,
+        /// Path of the field.
+        param: &'static str,
     },
     /// The pool has no free unit.
     #[error("all {units} session slots are in use; close one and try again")]
@@ -215,8 +263,16 @@ impl Fault {
             Self::CommitEmpty { .. } => "input_audio_buffer_commit_empty",
             Self::ActiveResponse { .. } => "conversation_already_has_active_response",
             Self::NothingToCancel { .. } => "response_cancel_not_active",
-            Self::ItemNotFound { .. } => "item_not_found",
-            Self::ItemExists { .. } => "item_already_exists",
+            Self::ItemNotFound { code, .. } => code,
+            Self::CallNotFound { .. } => "invalid_tool_call_id",
+            Self::CallTaken { .. } => "tool_call_already_exists",
+            Self::ImagesNotSeen { .. } => "image_not_supported",
+            Self::ImageAddress { .. } => "image_url_not_allowed",
+            Self::Speaking => "input_audio_busy",
+            Self::TooManyResponses { .. } => "too_many_responses",
+            Self::NoResponses => "invalid_session_type",
+            Self::KindFixed { .. } => "cannot_update_session_type",
+            Self::ItemExists { .. } => "item_create_duplicate_item_id",
             Self::VoiceFixed { .. } => "cannot_update_voice",
             Self::SessionLimit { .. } => return None,
             Self::SessionExpired { .. } => "session_expired",
@@ -237,10 +293,15 @@ impl Fault {
             | Self::ItemNotFound { param, .. } => Some(param),
             Self::BadBase64 | Self::OddBytes { .. } | Self::AppendTooLarge { .. } => Some("audio"),
             Self::ItemExists { .. } => Some("item.id"),
+            Self::CallNotFound { .. } | Self::CallTaken { .. } => Some("item.call_id"),
+            Self::ImagesNotSeen { param } | Self::ImageAddress { param } => Some(param),
+            Self::Speaking => Some("item.content"),
+            Self::NoResponses => Some("type"),
+            Self::KindFixed { .. } => Some("session.type"),
             Self::NotSpoken { .. } => Some("item_id"),
             Self::NotSent { .. } => Some("audio_end_ms"),
             Self::NotOnWebSocket => Some("type"),
-            Self::VoiceFixed { .. } => Some("session.audio.output.voice"),
+            Self::VoiceFixed { param, .. } => Some(param),
             Self::NothingToCancel { .. } => Some("response_id"),
             _ => None,
         }

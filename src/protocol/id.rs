@@ -74,6 +74,18 @@ impl ItemId {
     }
 }
 
+/// A new name of a function call, `call_…`. Names of the model server are not used: some repeat themselves.
+#[must_use]
+pub fn fresh_call_id() -> String {
+    format!("call_{}", Uuid::new_v4().simple())
+}
+
+/// A new name of a segment of a transcript, `seg_…`.
+#[must_use]
+pub fn fresh_segment_id() -> String {
+    format!("seg_{}", Uuid::new_v4().simple())
+}
+
 /// `event_id` of one server event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId(u128);

@@ -8,26 +8,38 @@
 //! - [`ServerEvent::encode`] and [`encode_audio_delta`]: typed event → compact JSON in the caller's buffer.
 //! - [`EventIds`], [`ItemId`], [`ResponseId`] …: identifiers.
 
+mod audio_format;
 mod client_event;
 mod decode;
 mod encode;
 mod error;
 mod field;
 mod id;
+mod item;
+mod response_object;
+mod response_request;
 mod server_event;
+mod session_object;
 mod session_update;
 mod shallow;
+mod tool;
 
-pub use client_event::{
-    ClientEvent, ClientEventKind, ClientItem, InputItem, MaxTokens, Modality, ResponseRequest, Speaker,
-};
+pub use client_event::{ClientEvent, ClientEventKind};
 pub use decode::{Append, Decoded, Decoder};
 pub use encode::{AudioDelta, encode_audio_delta};
 pub(crate) use error::quoted;
 pub use error::{Fault, ProtocolError};
-pub use id::{ConversationId, EventId, EventIds, ItemId, ResponseId, SessionId};
-pub use server_event::{
-    Content, ErrorObject, Item, ItemStatus, Part, ResponseObject, ResponseStatus, ServerEvent, SessionObject,
-    StatusDetails, Transcription, TranscriptionUsage, Usage,
+pub use id::{
+    ConversationId, EventId, EventIds, ItemId, ResponseId, SessionId, fresh_call_id, fresh_segment_id,
 };
-pub use session_update::{Patch, SessionUpdate, TranscriptionUpdate, TurnDetection, TurnDetectionUpdate};
+pub use item::{ClientItem, Content, Item, ItemBody, ItemStatus, Speaker};
+pub use response_object::{
+    ErrorObject, ResponseObject, ResponseStatus, StatusDetails, TranscriptionUsage, Usage,
+};
+pub use response_request::{InputItem, MaxTokens, Modality, ResponseRequest};
+pub use server_event::{Part, ServerEvent};
+pub use session_object::{SessionObject, Transcription};
+pub use session_update::{
+    Eagerness, Patch, SessionKind, SessionUpdate, TranscriptionUpdate, Truncation, TurnDetection,
+    TurnDetectionUpdate, TurnMode,
+};

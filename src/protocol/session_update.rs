@@ -1,10 +1,15 @@
 //! `session.update`: what the client wants changed, each field absent, cleared or set.
 
+use crate::audio::AudioFormat;
 use crate::limits::PREFIX_MS_MAX;
+use crate::message::{FunctionTool, ToolChoice};
 
-use super::client_event::{MaxTokens, Modality, NAME_BYTES_MAX, TEXT_BYTES_MAX};
+use super::audio_format::audio_format;
+use super::client_event::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::{Field, Fields};
+use super::response_request::{MaxTokens, Modality};
+use super::tool::{tool_choice, tools};
 
 /// A field of an update. `null` is not the same as absent: it puts the field back to what it is when nobody
 /// sets it.
@@ -38,49 +43,111 @@ impl<T> Patch<T> {
     }
 }
 
-/// How turns are detected: `server_vad`, all fields effective. `null` on the wire is `None` of this.
+/// What a session is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionKind {
+    /// `realtime`: a conversation.
+    #[default]
+    Realtime,
+    /// `transcription`: what the user says becomes text, and nothing is answered.
+    Transcription,
+}
+
+/// How turns are detected; all fields effective. `null` on the wire is `None` of this.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnDetection {
-    /// Speech probability at which speech begins, `0.0..=1.0`.
-    pub threshold: f32,
-    /// Audio kept before the onset.
-    pub prefix_ms: u32,
-    /// Silence that ends the utterance.
-    pub silence_ms: u32,
+    /// What ends a turn.
+    pub mode: TurnMode,
     /// Whether the end of a turn makes a response.
     pub create_response: bool,
     /// Whether speech cancels the running response.
     pub interrupt_response: bool,
 }
 
-impl Default for TurnDetection {
+/// What ends a turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TurnMode {
+    /// `server_vad`: silence.
+    Server {
+        /// Speech probability at which speech begins, `0.0..=1.0`.
+        threshold: f32,
+        /// Audio kept before the onset.
+        prefix_ms: u32,
+        /// Silence that ends the utterance.
+        silence_ms: u32,
+        /// Silence after an answer that makes a turn of its own; `None`: never.
+        idle_timeout_ms: Option<u32>,
+    },
+    /// `semantic_vad`: what was said sounds complete.
+    Semantic {
+        /// How soon an utterance that does not is ended.
+        eagerness: Eagerness,
+    },
+}
+
+/// How soon `semantic_vad` ends an utterance that does not sound complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the words of the wire")]
+pub enum Eagerness {
+    Low,
+    Medium,
+    High,
+    #[default]
+    Auto,
+}
+
+impl TurnMode {
+    /// `server_vad` in which nothing is set.
+    ///
     /// # Source
     /// Descriptions in `realtime_audio_input_turn_detection.py`, openai 3.57.0.
+    pub const SERVER: Self =
+        Self::Server { threshold: 0.5, prefix_ms: 300, silence_ms: 500, idle_timeout_ms: None };
+
+    /// `semantic_vad` in which nothing is set.
+    pub const SEMANTIC: Self = Self::Semantic { eagerness: Eagerness::Auto };
+}
+
+impl Default for TurnDetection {
     fn default() -> Self {
-        Self {
-            threshold: 0.5,
-            prefix_ms: 300,
-            silence_ms: 500,
-            create_response: true,
-            interrupt_response: true,
-        }
+        Self { mode: TurnMode::SERVER, create_response: true, interrupt_response: true }
     }
 }
 
-/// Changes to [`TurnDetection`].
+/// Changes to [`TurnDetection`]. Of the other mode's fields nothing is kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the fields are those of TurnDetection")]
 pub struct TurnDetectionUpdate {
-    /// Whether the object named its type; it must when turn detection is off.
-    pub typed: bool,
+    /// The mode, as it is without the other fields. Must be there when turn detection is off.
+    pub mode: Option<TurnMode>,
     pub threshold: Patch<f32>,
     pub prefix_ms: Patch<u32>,
     pub silence_ms: Patch<u32>,
+    pub idle_timeout_ms: Patch<Option<u32>>,
+    pub eagerness: Patch<Eagerness>,
     pub create_response: Patch<bool>,
     pub interrupt_response: Patch<bool>,
 }
 
-/// Changes to the transcription settings. The names are kept and shown; the server has one recogniser.
+/// What happens to a conversation that outgrows the model's context.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Truncation {
+    /// `auto`: the oldest turns are forgotten.
+    #[default]
+    Auto,
+    /// `disabled`: responses fail.
+    Disabled,
+    /// `retention_ratio`: when it is too much, as many turns are forgotten as leave this share.
+    Retain {
+        /// The share, `0.0..=1.0`.
+        ratio: f32,
+        /// Tokens of the conversation from which on it is too much; `None`: the model's context.
+        tokens_max: Option<u32>,
+    },
+}
+
+/// Changes to the transcription settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the wire")]
 pub struct TranscriptionUpdate {
@@ -95,6 +162,7 @@ pub struct TranscriptionUpdate {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the fields are those of SessionObject")]
 pub struct SessionUpdate {
+    pub kind: Option<SessionKind>,
     /// `audio.input`, or `audio`, is `null`: everything in it is as in a new session.
     pub reset_input: bool,
     /// The same for `audio.output`.
@@ -102,8 +170,12 @@ pub struct SessionUpdate {
     pub instructions: Patch<String>,
     pub output_modality: Patch<Modality>,
     pub tokens_max: Patch<MaxTokens>,
-    pub tools: Patch<serde_json::Value>,
-    pub tool_choice: Patch<serde_json::Value>,
+    pub tools: Patch<Vec<FunctionTool>>,
+    pub tool_choice: Patch<ToolChoice>,
+    pub truncation: Patch<Truncation>,
+    pub tracing: Patch<serde_json::Value>,
+    pub input_format: Patch<AudioFormat>,
+    pub output_format: Patch<AudioFormat>,
     pub noise_reduction: Patch<serde_json::Value>,
     pub transcription: Patch<TranscriptionUpdate>,
     pub turn_detection: Patch<TurnDetectionUpdate>,
@@ -114,18 +186,19 @@ pub struct SessionUpdate {
 /// Longest silence that can be asked for. Ours, like the longest prefix: the reference names no bounds.
 const SILENCE_MS_MAX: u32 = 10_000;
 
-const FORMATS: &str = "'audio/pcm' at 24000 Hz";
+/// Range of the idle time-out, milliseconds. Source: OpenAI API reference, `turn_detection.idle_timeout_ms`.
+const IDLE_MS: std::ops::RangeInclusive<u32> = 5_000..=30_000;
 
 impl SessionUpdate {
     /// Reads `session` of a `session.update`.
     pub(super) fn read(session: &Fields<'_, '_>) -> Result<Self, Fault> {
-        session.optional("type", session_type)?;
+        let kind = session.optional("type", session_kind)?;
         let audio = session.patch("audio", Field::fields)?;
         let input = nested(&audio, "input", Field::fields)?;
         let output = nested(&audio, "output", Field::fields)?;
-        nested(&input, "format", pcm_24k)?;
-        nested(&output, "format", pcm_24k)?;
+        refuse_not_implemented(session)?;
         Ok(Self {
+            kind,
             reset_input: matches!(audio, Patch::Clear) || matches!(input, Patch::Clear),
             reset_output: matches!(audio, Patch::Clear) || matches!(output, Patch::Clear),
             instructions: session.patch("instructions", |field| field.owned_up_to(TEXT_BYTES_MAX))?,
@@ -133,6 +206,10 @@ impl SessionUpdate {
             tokens_max: session.patch("max_output_tokens", MaxTokens::read)?,
             tools: session.patch("tools", tools)?,
             tool_choice: session.patch("tool_choice", tool_choice)?,
+            truncation: session.patch("truncation", truncation)?,
+            tracing: session.patch("tracing", tracing)?,
+            input_format: nested(&input, "format", audio_format)?,
+            output_format: nested(&output, "format", audio_format)?,
             noise_reduction: nested(&input, "noise_reduction", noise_reduction)?,
             transcription: nested(&input, "transcription", TranscriptionUpdate::read)?,
             turn_detection: nested(&input, "turn_detection", TurnDetectionUpdate::read)?,
@@ -165,24 +242,85 @@ impl TranscriptionUpdate {
 impl TurnDetectionUpdate {
     fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
         let fields = field.fields()?;
-        let typed = fields.optional("type", |kind| match kind.text()? {
-            "server_vad" => Ok(()),
-            "semantic_vad" => Err(kind.not_implemented("'semantic_vad'", "'server_vad', or null for none")),
-            other => Err(kind.wrong_word(other, "'server_vad', or null instead of the object for none")),
-        })?;
-        fields.optional("idle_timeout_ms", |field| {
-            field.integer(0..=u32::MAX)?;
-            Err::<(), _>(field.not_implemented("an idle time-out", "null"))
+        let mode = fields.optional("type", |kind| match kind.text()? {
+            "server_vad" => Ok(TurnMode::SERVER),
+            "semantic_vad" => Ok(TurnMode::SEMANTIC),
+            other => Err(kind
+                .wrong_word(other, "'server_vad' or 'semantic_vad', or null instead of the object for none")),
         })?;
         Ok(Self {
-            typed: typed.is_some(),
+            mode,
             threshold: fields.patch("threshold", |field| field.number(0.0..=1.0))?,
             prefix_ms: fields.patch("prefix_padding_ms", |field| field.integer(0..=PREFIX_MS_MAX))?,
             silence_ms: fields.patch("silence_duration_ms", |field| field.integer(0..=SILENCE_MS_MAX))?,
+            idle_timeout_ms: fields.patch("idle_timeout_ms", |field| field.integer(IDLE_MS).map(Some))?,
+            eagerness: fields.patch("eagerness", eagerness)?,
             create_response: fields.patch("create_response", Field::boolean)?,
             interrupt_response: fields.patch("interrupt_response", Field::boolean)?,
         })
     }
+}
+
+fn eagerness(field: &Field<'_, '_>) -> Result<Eagerness, Fault> {
+    match field.text()? {
+        "low" => Ok(Eagerness::Low),
+        "medium" => Ok(Eagerness::Medium),
+        "high" => Ok(Eagerness::High),
+        "auto" => Ok(Eagerness::Auto),
+        other => Err(field.wrong_word(other, "'low', 'medium', 'high' or 'auto'")),
+    }
+}
+
+fn truncation(field: &Field<'_, '_>) -> Result<Truncation, Fault> {
+    const ACCEPTED: &str = "'auto', 'disabled' or an object of type 'retention_ratio'";
+    if field.is_string() {
+        return match field.text()? {
+            "auto" => Ok(Truncation::Auto),
+            "disabled" => Ok(Truncation::Disabled),
+            other => Err(field.wrong_word(other, ACCEPTED)),
+        };
+    }
+    let fields = field.fields()?;
+    fields.required("type", |kind| match kind.text()? {
+        "retention_ratio" => Ok(()),
+        other => Err(kind.wrong_word(other, "'retention_ratio'")),
+    })?;
+    let limits = fields.optional("token_limits", Field::fields)?;
+    let tokens_max =
+        limits.map(|limits| limits.optional("post_instructions", |field| field.integer(0..=u32::MAX)));
+    Ok(Truncation::Retain {
+        ratio: fields.required("retention_ratio", |field| field.number(0.0..=1.0))?,
+        tokens_max: tokens_max.transpose()?.flatten(),
+    })
+}
+
+/// Kept and shown: there is nothing here to trace to.
+fn tracing(field: &Field<'_, '_>) -> Result<serde_json::Value, Fault> {
+    if !field.is_string() {
+        field.fields()?;
+        return Ok(field.json());
+    }
+    match field.text()? {
+        "auto" => Ok(field.json()),
+        other => Err(field.wrong_word(other, "'auto', an object or null")),
+    }
+}
+
+/// What would be disobeyed in silence.
+fn refuse_not_implemented(session: &Fields<'_, '_>) -> Result<(), Fault> {
+    session.optional("prompt", |prompt| {
+        Err::<(), _>(prompt.not_implemented("a stored prompt", "'instructions'"))
+    })?;
+    session.optional("include", |include| match include.elements()?.first() {
+        None => Ok(()),
+        Some(first) => match first.text()? {
+            "item.input_audio_transcription.logprobs" => {
+                Err(first.not_implemented("log probabilities of transcripts", "an empty array"))
+            }
+            other => Err(first.wrong_word(other, "'item.input_audio_transcription.logprobs'")),
+        },
+    })?;
+    Ok(())
 }
 
 /// A member of an object that itself may be absent or `null`; nothing is in it then.
@@ -197,30 +335,12 @@ fn nested<'t, 'i, T>(
     }
 }
 
-fn session_type(field: &Field<'_, '_>) -> Result<(), Fault> {
+fn session_kind(field: &Field<'_, '_>) -> Result<SessionKind, Fault> {
     match field.text()? {
-        "realtime" => Ok(()),
-        "transcription" => Err(field.not_implemented("a transcription session", "'realtime'")),
-        other => Err(field.wrong_word(other, "'realtime'")),
+        "realtime" => Ok(SessionKind::Realtime),
+        "transcription" => Ok(SessionKind::Transcription),
+        other => Err(field.wrong_word(other, "'realtime' or 'transcription'")),
     }
-}
-
-/// The only audio format of this version.
-///
-/// # Source
-/// `realtime_audio_formats.py`, openai 3.57.0: `audio/pcm` has the rate 24000 only.
-pub(super) fn pcm_24k(field: &Field<'_, '_>) -> Result<(), Fault> {
-    let fields = field.fields()?;
-    fields.optional("type", |kind| match kind.text()? {
-        "audio/pcm" => Ok(()),
-        found @ ("audio/pcmu" | "audio/pcma") => Err(kind.not_implemented(format!("'{found}'"), FORMATS)),
-        other => Err(kind.wrong_word(other, FORMATS)),
-    })?;
-    fields.optional("rate", |rate| match rate.integer(0..=u32::MAX)? {
-        24_000 => Ok(()),
-        other => Err(rate.wrong_value(other.to_string(), "24000")),
-    })?;
-    Ok(())
 }
 
 /// A voice by name, or `{"id": name}`.
@@ -229,22 +349,4 @@ pub(super) fn voice(field: &Field<'_, '_>) -> Result<String, Fault> {
         return field.owned_up_to(NAME_BYTES_MAX);
     }
     field.fields()?.required("id", |id| id.owned_up_to(NAME_BYTES_MAX))
-}
-
-fn tools(field: &Field<'_, '_>) -> Result<serde_json::Value, Fault> {
-    for tool in field.elements()? {
-        tool.fields()?;
-    }
-    Ok(field.json())
-}
-
-fn tool_choice(field: &Field<'_, '_>) -> Result<serde_json::Value, Fault> {
-    if !field.is_string() {
-        field.fields()?;
-        return Ok(field.json());
-    }
-    match field.text()? {
-        "auto" | "none" | "required" => Ok(field.json()),
-        other => Err(field.wrong_word(other, "'auto', 'none', 'required' or an object")),
-    }
 }

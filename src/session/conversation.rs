@@ -1,17 +1,32 @@
-//! The default conversation: its items in order, and the prompt that is made of them.
+//! The default conversation: its items in order, bounded.
 
 use std::collections::VecDeque;
 
 use super::spoken::Spoken;
-use crate::audio::SampleRate;
 use crate::message::ChatMessage;
-use crate::protocol::{Content, ConversationId, Fault, Item, ItemId, ItemStatus, Speaker, quoted};
+use crate::protocol::{
+    Content, ConversationId, Fault, Item, ItemBody, ItemId, ItemStatus, Speaker, Truncation, quoted,
+};
 
 /// Most items that are kept, whatever they hold.
 const ITEMS_MAX: usize = 1_000;
 
+/// Most bytes of pictures that are kept.
+const IMAGES_BYTES_MAX: usize = 16 * 1_024 * 1_024;
+
+/// What a picture counts as, bytes of text: about 1,000 tokens. Source: OpenAI API guide "Images and vision": 765 tokens for
+/// 1024 × 1024 pixels, other models more.
+const IMAGE_WEIGHT: usize = 4 * 1_024;
+
+/// Bytes of text that a token of a client's limit stands for.
+const TOKEN_BYTES: usize = 4;
+
+/// What is kept beyond the budget where the client has forbidden to forget: nothing may grow for ever.
+const DISABLED_FACTOR: usize = 4;
+
 /// The items of a session, oldest first, bounded: when their text grows beyond the budget the oldest whole
-/// turns are forgotten. A turn is what the user said and the answer to it.
+/// turns are forgotten. A turn is what the user said and everything that was said and done about it, calls and their
+/// outputs included.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) id: ConversationId,
@@ -19,11 +34,18 @@ pub(super) struct Conversation {
     /// What of the answers among `items` was spoken, and when. In their order; an answer that was not spoken has none.
     spoken: VecDeque<(ItemId, Spoken)>,
     bytes_max: usize,
+    pub(super) truncation: Truncation,
 }
 
 impl Conversation {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { id: ConversationId::fresh(), items: VecDeque::new(), spoken: VecDeque::new(), bytes_max }
+        Self {
+            id: ConversationId::fresh(),
+            items: VecDeque::new(),
+            spoken: VecDeque::new(),
+            bytes_max,
+            truncation: Truncation::Auto,
+        }
     }
 
     /// Adds an item at the end; returns the id of the item before it.
@@ -40,10 +62,11 @@ impl Conversation {
         if self.position(item.id.as_str()).is_some() {
             return Err(Fault::ItemExists { found: quoted(item.id.as_str()) });
         }
-        if item.bytes() > self.bytes_max {
-            let (found, allowed) = (item.bytes(), self.bytes_max);
+        if weight(&item) > self.bytes_max {
+            let (found, allowed) = (weight(&item), self.bytes_max);
             return Err(Fault::TooLong { param: "item.content".to_owned(), found, allowed });
         }
+        self.check_pairs(&item)?;
         let at = match place {
             None => self.items.len(),
             Some("root") => 0,
@@ -51,6 +74,7 @@ impl Conversation {
                 Some(before) => before + 1,
                 None => {
                     return Err(Fault::ItemNotFound {
+                        code: "item_create_invalid_previous_item_id",
                         param: "previous_item_id".to_owned(),
                         found: quoted(id),
                     });
@@ -63,18 +87,37 @@ impl Conversation {
         Ok(previous)
     }
 
+    /// Each call has one name and at most one output, and each output a call.
+    fn check_pairs(&self, item: &Item) -> Result<(), Fault> {
+        let has_call = |name: &str| {
+            self.items.iter().any(|item| matches!(&item.body, ItemBody::Call(call) if call.call_id == name))
+        };
+        let has_output = |name: &str| {
+            let is_output =
+                |item: &Item| matches!(&item.body, ItemBody::Output { call_id, .. } if call_id == name);
+            self.items.iter().any(is_output)
+        };
+        match &item.body {
+            ItemBody::Message { .. } => Ok(()),
+            ItemBody::Call(call) if has_call(&call.call_id) => {
+                Err(Fault::CallTaken { found: quoted(&call.call_id), what: "an item" })
+            }
+            ItemBody::Call(_) => Ok(()),
+            ItemBody::Output { call_id, .. } if !has_call(call_id) => {
+                Err(Fault::CallNotFound { found: quoted(call_id) })
+            }
+            ItemBody::Output { call_id, .. } if has_output(call_id) => {
+                Err(Fault::CallTaken { found: quoted(call_id), what: "an output" })
+            }
+            ItemBody::Output { .. } => Ok(()),
+        }
+    }
+
     /// Fills an item; returns it and the id of the item before it. `None` if it has been forgotten.
-    pub(super) fn finish(
-        &mut self,
-        id: &ItemId,
-        status: ItemStatus,
-        content: Content,
-    ) -> Option<(Item, Option<ItemId>)> {
-        let at = self.position(id.as_str())?;
+    pub(super) fn finish(&mut self, item: Item) -> Option<(Item, Option<ItemId>)> {
+        let at = self.position(item.id.as_str())?;
         let previous = at.checked_sub(1).map(|before| self.items[before].id.clone());
-        self.items[at].status = status;
-        self.items[at].content = content;
-        let item = self.items[at].clone();
+        self.items[at] = item.clone();
         self.forget_old_turns();
         Some((item, previous))
     }
@@ -87,49 +130,52 @@ impl Conversation {
         };
         if self.items[at].status == ItemStatus::Incomplete {
             spoken.forget_unsaid();
-            self.items[at].content = Content::AssistantAudio(spoken.text().to_owned());
+            if let Some(text) = spoken_text(&mut self.items[at]) {
+                spoken.text().clone_into(text);
+            }
         }
         self.spoken.push_back((id.clone(), spoken));
     }
 
-    /// Cuts the answer `id`, which was spoken at `rate`, to its first `end_ms` milliseconds.
+    /// Cuts the answer `id` to its first `end_ms` milliseconds.
     ///
     /// # Errors
     /// When it is no answer that was spoken and has ended, or has less audio.
-    pub(super) fn truncate(&mut self, id: &str, end_ms: u32, rate: SampleRate) -> Result<ItemId, Fault> {
+    pub(super) fn truncate(&mut self, id: &str, end_ms: u32) -> Result<ItemId, Fault> {
         let not_spoken = |what| Fault::NotSpoken { found: quoted(id), what };
-        let at = self.find(id)?;
+        let at = self.find(id, "item_truncate_invalid_item_id")?;
         let item = &mut self.items[at];
-        let Content::AssistantAudio(text) = &mut item.content else {
-            let is_open = item.status == ItemStatus::InProgress && item.speaker == Speaker::Assistant;
+        let is_answer = matches!(item.body, ItemBody::Message { speaker: Speaker::Assistant, .. });
+        let is_open = item.status == ItemStatus::InProgress && is_answer;
+        let Some(text) = spoken_text(item) else {
             return Err(not_spoken(if is_open { "still in progress" } else { "not one" }));
         };
         let Some((_, spoken)) = self.spoken.iter_mut().find(|(spoken, _)| spoken.as_str() == id) else {
             return Err(not_spoken("not one"));
         };
-        if rate.samples_in(end_ms) > spoken.samples() {
-            return Err(Fault::NotSent { found_ms: end_ms, sent_ms: rate.millis_of(spoken.samples()) });
+        if end_ms > spoken.millis() {
+            return Err(Fault::NotSent { found_ms: end_ms, sent_ms: spoken.millis() });
         }
-        spoken.truncate(rate.samples_in(end_ms));
+        spoken.truncate(end_ms);
         spoken.text().clone_into(text);
         Ok(item.id.clone())
     }
 
     /// The item `id`.
     pub(super) fn item(&self, id: &str) -> Result<&Item, Fault> {
-        Ok(&self.items[self.find(id)?])
+        Ok(&self.items[self.find(id, "item_retrieve_invalid_item_id")?])
     }
 
     /// Takes the item `id` out.
     pub(super) fn delete(&mut self, id: &str) -> Result<ItemId, Fault> {
-        let at = self.find(id)?;
+        let at = self.find(id, "item_delete_invalid_item_id")?;
         let item = self.items.remove(at).expect("just found");
         self.spoken.retain(|(spoken, _)| *spoken != item.id);
         Ok(item.id)
     }
 
-    fn find(&self, id: &str) -> Result<usize, Fault> {
-        let missing = || Fault::ItemNotFound { param: "item_id".to_owned(), found: quoted(id) };
+    fn find(&self, id: &str, code: &'static str) -> Result<usize, Fault> {
+        let missing = || Fault::ItemNotFound { code, param: "item_id".to_owned(), found: quoted(id) };
         self.position(id).ok_or_else(missing)
     }
 
@@ -141,14 +187,19 @@ impl Conversation {
         self.position(id).is_some()
     }
 
-    /// The message that the model sees of one item, if there is one.
-    pub(super) fn message(&self, id: &str) -> Option<ChatMessage> {
-        self.items[self.position(id)?].message()
+    /// The items, oldest first.
+    pub(super) fn items(&self) -> impl Iterator<Item = &Item> + Clone {
+        self.items.iter()
     }
 
     /// What the model sees of the conversation.
-    pub(super) fn messages(&self) -> impl Iterator<Item = ChatMessage> + '_ {
-        self.items.iter().filter_map(Item::message)
+    pub(super) fn messages(&self) -> Vec<ChatMessage> {
+        super::prompt::messages(self.items())
+    }
+
+    /// Whether it holds more than the model can be asked to read; only where nothing may be forgotten.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.truncation == Truncation::Disabled && self.weight() > self.bytes_max
     }
 
     fn position(&self, id: &str) -> Option<usize> {
@@ -156,52 +207,89 @@ impl Conversation {
         self.items.iter().rposition(|item| item.id.as_str() == id)
     }
 
-    fn forget_old_turns(&mut self) {
-        while self.items.len() > ITEMS_MAX
-            || self.items.iter().map(Item::bytes).sum::<usize>() > self.bytes_max
-        {
-            let oldest = self.oldest_turn();
-            let open = self.items.iter().take(oldest).any(|item| item.status == ItemStatus::InProgress);
-            if open || oldest == self.items.len() {
-                return;
-            }
-            for item in self.items.drain(..oldest) {
-                self.spoken.pop_front_if(|(spoken, _)| *spoken == item.id);
-            }
-        }
+    fn weight(&self) -> usize {
+        self.items.iter().map(weight).sum()
     }
 
-    /// Number of items of the oldest turn; a single item where nothing has been answered yet.
-    fn oldest_turn(&self) -> usize {
-        let answered = |at: &usize| {
-            self.items[at - 1].speaker == Speaker::Assistant && self.items[*at].speaker != Speaker::Assistant
+    fn forget_old_turns(&mut self) {
+        let (most, keep) = match self.truncation {
+            Truncation::Auto => (self.bytes_max, self.bytes_max),
+            Truncation::Disabled => {
+                let most = self.bytes_max.saturating_mul(DISABLED_FACTOR);
+                (most, most)
+            }
+            Truncation::Retain { ratio, tokens_max } => {
+                let asked = tokens_max.map_or(usize::MAX, |tokens| tokens as usize * TOKEN_BYTES);
+                let most = self.bytes_max.min(asked);
+                #[expect(
+                    clippy::cast_precision_loss,
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a share of a number of bytes; a byte more or less does not matter"
+                )]
+                let keep = (most as f64 * f64::from(ratio)) as usize;
+                (most, keep)
+            }
         };
-        (1..self.items.len()).find(answered).unwrap_or(1)
+        if self.weight() > most {
+            while self.weight() > keep && self.forget_oldest_turn() {}
+        }
+        let image_bytes = |item: &Item| item.images().map(str::len).sum::<usize>();
+        while (self.items.len() > ITEMS_MAX
+            || self.items.iter().map(image_bytes).sum::<usize>() > IMAGES_BYTES_MAX)
+            && self.forget_oldest_turn()
+        {}
+    }
+
+    /// False if it is the last one, or not over.
+    fn forget_oldest_turn(&mut self) -> bool {
+        let oldest = self.oldest_turn();
+        let open = self.items.iter().take(oldest).any(|item| item.status == ItemStatus::InProgress);
+        if open || oldest >= self.items.len() {
+            return false;
+        }
+        for item in self.items.drain(..oldest) {
+            self.spoken.pop_front_if(|(spoken, _)| *spoken == item.id);
+        }
+        true
+    }
+
+    /// Number of items of the oldest turn; a single item where there is only one turn, or nothing has been answered yet.
+    fn oldest_turn(&self) -> usize {
+        let is_said_to_model = |item: &Item| matches!(&item.body, ItemBody::Message { speaker, .. } if *speaker != Speaker::Assistant);
+        let begins_turn =
+            |at: &usize| is_said_to_model(&self.items[*at]) && !is_said_to_model(&self.items[at - 1]);
+        (1..self.items.len()).find(begins_turn).unwrap_or(1)
     }
 }
 
-impl Item {
-    /// Bytes of text.
-    fn bytes(&self) -> usize {
-        match &self.content {
-            Content::Empty | Content::UserAudio(None) => 0,
-            Content::Text(parts) => parts.iter().map(String::len).sum(),
-            Content::UserAudio(Some(text)) | Content::AssistantAudio(text) => text.len(),
-        }
+/// Text of an item, bytes, and what its pictures count as.
+fn weight(item: &Item) -> usize {
+    match &item.body {
+        ItemBody::Message { content, .. } => content
+            .iter()
+            .map(|part| match part {
+                Content::InputText(text)
+                | Content::InputAudio(Some(text))
+                | Content::OutputText(text)
+                | Content::OutputAudio(text) => text.len(),
+                Content::InputAudio(None) | Content::Silence => 0,
+                Content::InputImage { .. } => IMAGE_WEIGHT,
+            })
+            .sum(),
+        ItemBody::Call(call) => call.name.len() + call.arguments.len(),
+        ItemBody::Output { output, .. } => output.len(),
     }
+}
 
-    /// What the model sees of the item: nothing if it says nothing (yet). Parts are joined by line breaks.
-    pub(super) fn message(&self) -> Option<ChatMessage> {
-        let content = match &self.content {
-            Content::Empty | Content::UserAudio(None) => return None,
-            Content::Text(parts) => parts.join("\n"),
-            Content::UserAudio(Some(text)) | Content::AssistantAudio(text) => text.clone(),
-        };
-        (!content.is_empty()).then(|| match self.speaker {
-            Speaker::System => ChatMessage::System(content),
-            Speaker::User => ChatMessage::user(content),
-            Speaker::Assistant => ChatMessage::assistant(content),
-        })
+/// The words of an answer that was spoken.
+fn spoken_text(item: &mut Item) -> Option<&mut String> {
+    match &mut item.body {
+        ItemBody::Message { content, .. } => match content.as_mut_slice() {
+            [Content::OutputAudio(text)] => Some(text),
+            _ => None,
+        },
+        ItemBody::Call(_) | ItemBody::Output { .. } => None,
     }
 }
 
@@ -211,8 +299,9 @@ mod tests {
     use crate::message::UserPart;
 
     fn item(speaker: Speaker, text: &str) -> Item {
-        let content = Content::Text(vec![text.to_owned()]);
-        Item { id: ItemId::fresh(), status: ItemStatus::Completed, speaker, content }
+        let content = vec![Content::InputText(text.to_owned())];
+        let body = ItemBody::Message { speaker, content };
+        Item { id: ItemId::fresh(), status: ItemStatus::Completed, body }
     }
 
     fn texts(conversation: &Conversation) -> Vec<String> {
@@ -224,7 +313,7 @@ mod tests {
             },
             other => panic!("{other:?}"),
         };
-        conversation.messages().map(text).collect()
+        conversation.messages().into_iter().map(text).collect()
     }
 
     #[test]
@@ -240,9 +329,12 @@ mod tests {
         let code = |fault: Fault| fault.code();
         assert_eq!(
             conversation.insert(item(Speaker::User, "x"), Some("nowhere")).map_err(code),
-            Err(Some("item_not_found"))
+            Err(Some("item_create_invalid_previous_item_id"))
         );
-        assert_eq!(conversation.insert(second, None).map_err(code), Err(Some("item_already_exists")));
+        assert_eq!(
+            conversation.insert(second, None).map_err(code),
+            Err(Some("item_create_duplicate_item_id"))
+        );
         let long = item(Speaker::User, &"x".repeat(101));
         assert_eq!(conversation.insert(long, None).map_err(code), Err(Some("string_above_max_length")));
         assert_eq!(texts(&conversation), ["0", "1", "2", "3"]);
@@ -261,15 +353,16 @@ mod tests {
     #[test]
     fn an_open_item_and_the_last_one_are_not_forgotten() {
         let mut conversation = Conversation::new(4);
-        let mut open = item(Speaker::User, "");
-        open.status = ItemStatus::InProgress;
-        open.content = Content::UserAudio(None);
+        let open = Item::heard(ItemId::fresh(), ItemStatus::InProgress, Content::InputAudio(None));
         conversation.push(open.clone());
         conversation.push(item(Speaker::User, "1234"));
         conversation.push(item(Speaker::User, "5678"));
         assert_eq!(texts(&conversation), ["1234", "5678"]);
-        let filled =
-            conversation.finish(&open.id, ItemStatus::Completed, Content::UserAudio(Some("0".into())));
+        let filled = conversation.finish(Item::heard(
+            open.id,
+            ItemStatus::Completed,
+            Content::InputAudio(Some("0".into())),
+        ));
         assert!(
             filled.is_some_and(|(item, previous)| previous.is_none() && item.status == ItemStatus::Completed)
         );

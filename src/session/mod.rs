@@ -35,7 +35,10 @@
 //! Every response ends with exactly one `response.done`, and nothing of it follows. Every committed item ends
 //! in `transcription.completed` or `.failed` (unless the client switched these off) if STT answers for it.
 
+mod answer;
 mod conversation;
+mod outbox;
+mod prompt;
 mod response;
 mod settings;
 mod spoken;
@@ -43,19 +46,19 @@ mod timer;
 mod transcript;
 mod turn;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::audio::{AudioFormat, SampleRate};
+use crate::audio::AudioFormat;
 use crate::message::{
     ChatRequest, CommitId, Moment, ResponseKey, SpeechOut, SttEvent, TtsSettings, VadEvent, VadSettings,
 };
 use crate::protocol::{
-    ClientEvent, ClientEventKind, ClientItem, Content, Fault, Item, ItemId, ItemStatus, ProtocolError,
-    ServerEvent, SessionId, SessionObject, SessionUpdate,
+    ClientEvent, ClientEventKind, ClientItem, Content, ErrorObject, Fault, Item, ItemBody, ProtocolError,
+    ServerEvent, SessionId, SessionKind, SessionObject, SessionUpdate,
 };
 
 use conversation::Conversation;
+use outbox::Outbox;
 use response::Response;
 use timer::{Timer, Timers};
 use turn::Hearing;
@@ -64,6 +67,9 @@ pub use settings::SessionConfig;
 
 /// Time without audio, beyond the silence that ends a turn, after which an open turn is ended by the clock.
 pub const MICROPHONE_GAP: Duration = Duration::from_secs(1);
+
+/// Most responses that one session has beside the spoken one, out of band and in text.
+pub const ASIDES_MAX: usize = 8;
 
 /// WebSocket close code 1001, "going away": the session or the server has reached its end. Source: RFC 6455,
 /// 7.4.1.
@@ -77,13 +83,17 @@ pub enum Input {
     Event(ClientEvent),
     /// A message of the client that is not an event, or an append that was refused.
     Rejected(ProtocolError),
-    /// Audio of the client has been put into the ring.
-    Appended,
+    /// Audio of the client has been put into the ring, or still waits at its door.
+    Appended {
+        /// How many samples have come, in the session's input format.
+        samples: usize,
+    },
     /// From the detector, in order.
     Vad(VadEvent),
     /// From the recogniser, in order.
     Stt(SttEvent),
-    /// From the voice, in order; frames of audio go through [`Session::audio`] instead.
+    /// From the voice, or from the model of a response that needs none, in order; frames of audio go through
+    /// [`Session::audio`] instead.
     Speech(SpeechOut),
     /// The time that [`Session::next_timeout`] gave has come.
     Timeout,
@@ -122,6 +132,15 @@ pub enum Command {
         /// What to answer.
         request: Box<ChatRequest>,
     },
+    /// Ask the language model beside the unit: nothing of the answer is spoken. It comes as [`Input::Speech`].
+    Aside {
+        /// The response that the answer belongs to.
+        response: ResponseKey,
+        /// What to answer.
+        request: Box<ChatRequest>,
+    },
+    /// Give up what [`Command::Aside`] has begun.
+    DropAside(ResponseKey),
     /// Close the WebSocket. Nothing follows.
     Close {
         /// Close code.
@@ -145,19 +164,32 @@ enum Phase {
 /// One client's protocol state. See the module's documentation for how to drive it.
 #[derive(Debug)]
 pub struct Session {
-    outbox: VecDeque<Output>,
+    outbox: Outbox,
+    config: SessionConfig,
     settings: SessionObject,
     /// What `settings` were in the beginning.
     defaults: Box<SessionObject>,
-    session_max: Option<Duration>,
+    /// The client has said what the session is for.
+    kind_fixed: bool,
     conversation: Conversation,
     hearing: Hearing,
+    /// The response that has the unit: its voice, or the place at the end of the conversation.
     response: Option<Response>,
+    /// Responses out of band and in text, oldest first.
+    asides: Vec<Response>,
     next_response: u32,
     /// A turn of the user waits for its answer.
     owed: bool,
     /// Audio has been sent, so the voice is fixed.
     has_spoken: bool,
+    /// What the voice was told last.
+    voice: TtsSettings,
+    /// Audio of the user that no response has answered.
+    heard_ms: u32,
+    /// Audio that had come when the user fell silent.
+    idle_from_ms: u32,
+    /// When the input at hand came.
+    now: Moment,
     timers: Timers,
     phase: Phase,
 }
@@ -165,27 +197,34 @@ pub struct Session {
 impl Session {
     /// A session that begins now. The first thing that comes out is `session.created`, then the settings of
     /// the stages, so that nothing is left of the unit's last session.
+    /// `kind`: what the client has said at the door that it is for.
     #[must_use]
-    pub fn new(config: &SessionConfig, now: Moment) -> Self {
-        let settings = config.session_object();
+    pub fn new(config: &SessionConfig, kind: Option<SessionKind>, now: Moment) -> Self {
+        let settings = config.session_object(kind.unwrap_or_default());
         let mut session = Self {
-            outbox: VecDeque::new(),
+            outbox: Outbox::default(),
+            config: config.clone(),
             defaults: Box::new(settings.clone()),
             settings,
-            session_max: config.session_max,
+            kind_fixed: kind.is_some(),
             conversation: Conversation::new(config.history_bytes_max),
             hearing: Hearing::default(),
             response: None,
+            asides: Vec::new(),
             next_response: 0,
             owed: false,
             has_spoken: false,
+            voice: TtsSettings::default(),
+            heard_ms: 0,
+            idle_from_ms: 0,
+            now,
             timers: Timers::default(),
             phase: Phase::Open,
         };
         session.send(ServerEvent::SessionCreated(Box::new(session.settings.clone())));
-        session.command(Command::InputFormat(AudioFormat::DEFAULT));
+        session.command(Command::InputFormat(session.settings.input_format));
         session.command(Command::VadSettings(settings::vad_settings(&session.settings)));
-        session.command(Command::TtsSettings(settings::tts_settings(&session.settings)));
+        session.command(Command::TtsSettings(session.voice));
         if let Some(longest) = config.session_max {
             session.timers.set(Timer::SessionEnd, now + longest);
         }
@@ -200,10 +239,13 @@ impl Session {
         if self.phase == Phase::Closed {
             return;
         }
+        self.now = now;
         match input {
             Input::Event(event) => self.client_event(event),
             Input::Rejected(error) => self.send(ServerEvent::Error(error)),
-            Input::Appended => self.hearing.heard_at = now,
+            Input::Appended { samples } => {
+                self.hearing.append(samples, self.settings.input_format.rate(), now);
+            }
             Input::Vad(event) => self.vad_event(event, now),
             Input::Stt(event) => self.stt_event(event),
             Input::Speech(item) => self.speech(item),
@@ -214,7 +256,7 @@ impl Session {
 
     /// The next thing to do, oldest first.
     pub fn poll(&mut self) -> Option<Output> {
-        self.outbox.pop_front()
+        self.outbox.pop()
     }
 
     /// When to call [`Session::handle`] with [`Input::Timeout`], if nothing happens before. May be in the
@@ -243,7 +285,7 @@ impl Session {
                 Ok(())
             }
             ClientEventKind::ItemCreate { previous_item_id, item } => {
-                self.create_item(item, previous_item_id.as_deref())
+                self.create_item(*item, previous_item_id.as_deref())
             }
             ClientEventKind::ItemRetrieve { item_id } => self.retrieve_item(&item_id),
             ClientEventKind::ItemDelete { item_id } => self.delete_item(&item_id),
@@ -259,25 +301,57 @@ impl Session {
     }
 
     fn update(&mut self, update: SessionUpdate) -> Result<(), Fault> {
-        let next = settings::updated(&self.settings, &self.defaults, update, self.has_spoken)?;
-        let (vad, tts) = (settings::vad_settings(&next), settings::tts_settings(&next));
+        let kind = update.kind.unwrap_or(self.settings.kind);
+        let has_begun = self.next_response > 0 || self.conversation.last().is_some();
+        if kind != self.settings.kind && (self.kind_fixed || has_begun) {
+            return Err(Fault::KindFixed { current: self.settings.kind.as_str() });
+        }
+        let named = update.kind.is_some();
+        let mut next = settings::updated(&self.settings, &self.defaults, update, self.has_spoken)?;
+        next.kind = kind;
+        self.kind_fixed |= named;
+        if next.input_format != self.settings.input_format {
+            self.command(Command::InputFormat(next.input_format));
+        }
+        let vad = settings::vad_settings(&next);
         if vad != settings::vad_settings(&self.settings) {
             self.command(Command::VadSettings(vad));
         }
-        if tts != settings::tts_settings(&self.settings) {
-            self.command(Command::TtsSettings(tts));
+        if settings::idle_timeout(&next).is_none() {
+            self.timers.stop(Timer::Idle);
         }
+        self.conversation.truncation = next.truncation;
         self.settings = next;
         self.send(ServerEvent::SessionUpdated(Box::new(self.settings.clone())));
         Ok(())
     }
 
     fn create_item(&mut self, item: ClientItem, place: Option<&str>) -> Result<(), Fault> {
+        self.check_images(&item.body, "item.content")?;
         let item = Item::from(item);
         let previous = self.conversation.insert(item.clone(), place)?;
         let item = Box::new(item);
         self.send(ServerEvent::ItemAdded { item: item.clone(), previous: previous.clone() });
         self.send(ServerEvent::ItemDone { item, previous });
+        Ok(())
+    }
+
+    /// Whether the model can be shown the images of an item.
+    fn check_images(&self, body: &ItemBody, param: &'static str) -> Result<(), Fault> {
+        let ItemBody::Message { content, .. } = body else {
+            return Ok(());
+        };
+        for part in content {
+            match part {
+                Content::InputImage { .. } if !self.config.images => {
+                    return Err(Fault::ImagesNotSeen { param });
+                }
+                Content::InputImage { url, .. } if !url.starts_with("data:") && !self.config.image_urls => {
+                    return Err(Fault::ImageAddress { param });
+                }
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -294,7 +368,7 @@ impl Session {
     }
 
     fn truncate_item(&mut self, id: &str, audio_end_ms: u32) -> Result<(), Fault> {
-        let item = self.conversation.truncate(id, audio_end_ms, SampleRate::HZ_24K)?;
+        let item = self.conversation.truncate(id, audio_end_ms)?;
         self.send(ServerEvent::ItemTruncated { item, audio_end_ms });
         Ok(())
     }
@@ -303,21 +377,26 @@ impl Session {
         while let Some(timer) = self.timers.take_due(now) {
             match timer {
                 Timer::SessionEnd => {
-                    let seconds = self.session_max.map_or(0, |longest| longest.as_secs());
+                    let seconds = self.config.session_max.map_or(0, |longest| longest.as_secs());
                     self.end(Fault::SessionExpired { seconds });
                     return;
                 }
                 Timer::MicrophoneGap => self.microphone_gap(now),
+                Timer::Idle => self.fall_idle(),
             }
         }
     }
 
     fn shutdown(&mut self) {
-        if self.phase == Phase::Open && self.response.is_some() {
+        if self.phase == Phase::Open && self.is_responding() {
             self.phase = Phase::Closing;
         } else {
             self.end(Fault::ShuttingDown);
         }
+    }
+
+    fn is_responding(&self) -> bool {
+        self.response.is_some() || !self.asides.is_empty()
     }
 
     /// Ends the session: the reason, the end of what is running, the close.
@@ -329,27 +408,16 @@ impl Session {
             self.command(Command::BumpGeneration);
         }
         self.send(ServerEvent::Error(error.clone()));
-        self.fail_response(error.fault().kind(), code, error.to_string());
+        self.fail_responses(&ErrorObject { kind: error.fault().kind(), code, message: error.to_string() });
         self.command(Command::Close { code: GOING_AWAY, reason: error.to_string() });
     }
 
     fn send(&mut self, event: ServerEvent) {
-        self.outbox.push_back(Output::Send(event));
+        self.outbox.send(event);
     }
 
     fn command(&mut self, command: Command) {
-        self.outbox.push_back(Output::Command(command));
-    }
-}
-
-impl From<ClientItem> for Item {
-    fn from(item: ClientItem) -> Self {
-        Self {
-            id: item.id.unwrap_or_else(ItemId::fresh),
-            status: ItemStatus::Completed,
-            speaker: item.speaker,
-            content: Content::Text(item.parts),
-        }
+        self.outbox.command(command);
     }
 }
 

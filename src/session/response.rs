@@ -1,40 +1,57 @@
-//! One response from its creation to its only end, and the events that tell of it.
+//! One response from its creation to its only end: its items, and the events that tell of them.
 
-use crate::audio::{AudioFormat, SampleRate};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::audio::AudioFormat;
 use crate::message::{
-    ChatMessage, ChatRequest, CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, TokenUsage,
-    ToolChoice, UtteranceId,
+    CallPiece, CommitId, FailureCode, FunctionCall, FunctionTool, Moment, ResponseKey, ToolChoice,
+    UtteranceId,
 };
 use crate::protocol::{
-    AudioDelta, Content, ErrorObject, Fault, InputItem, Item, ItemId, ItemStatus, MaxTokens, Modality, Part,
-    ResponseId, ResponseObject, ResponseRequest, ResponseStatus, ServerEvent, Speaker, StatusDetails, Usage,
-    quoted,
+    AudioDelta, Content, ErrorObject, InputItem, Item, ItemBody, ItemId, ItemStatus, MaxTokens, Modality,
+    Part, ResponseId, ResponseObject, ResponseStatus, ServerEvent, Usage, fresh_call_id,
 };
 
+use super::conversation::Conversation;
+use super::outbox::Outbox;
 use super::spoken::Spoken;
-use super::{Command, Phase, Session};
 
-/// The response that is running.
+/// A response that is running.
 #[derive(Debug)]
 pub(super) struct Response {
-    key: ResponseKey,
-    id: ResponseId,
-    request: ResponseRequest,
-    modality: Modality,
-    tokens_max: MaxTokens,
-    stage: Stage,
-    /// Text whose deltas have been sent, and the audio beside it.
-    spoken: Spoken,
-    /// Its item; `None` until there is something to say.
-    item: Option<ItemId>,
+    pub(super) key: ResponseKey,
+    pub(super) id: ResponseId,
+    /// The answer does not become part of the conversation.
+    pub(super) out_of_band: bool,
+    pub(super) modality: Modality,
+    pub(super) tokens_max: MaxTokens,
+    pub(super) format: AudioFormat,
+    pub(super) voice: String,
+    pub(super) metadata: Option<Map<String, Value>>,
+    /// What it is to answer; `None`: the model has been asked.
+    pub(super) question: Option<Box<Question>>,
+    /// Items that are done.
+    done: Vec<Item>,
+    open: Option<Open>,
+    /// Audio of the user that it is the first to answer.
+    pub(super) heard_ms: u32,
+    /// Audio of its items that are done.
+    spoken_ms: u32,
+    /// Until when a client that plays its audio as it comes has something to play.
+    pub(super) played_until: Option<Moment>,
 }
 
+/// What a response is to answer, until the model is asked.
 #[derive(Debug)]
-enum Stage {
-    /// What the user said before the response is not all transcribed; the model has not been asked.
-    Waiting(Vec<Wait>),
-    /// The model has been asked.
-    Asked,
+pub(super) struct Question {
+    /// What the user said before the response and is not all transcribed.
+    pub(super) waits: Vec<Wait>,
+    pub(super) instructions: Option<String>,
+    pub(super) input: Option<Vec<InputItem>>,
+    pub(super) tools: Vec<FunctionTool>,
+    pub(super) tool_choice: ToolChoice,
 }
 
 /// What a prompt waits for.
@@ -46,327 +63,201 @@ pub(super) enum Wait {
     Transcript(UtteranceId),
 }
 
-impl Response {
-    pub(super) const fn out_of_band(&self) -> bool {
-        self.request.out_of_band
-    }
-
-    fn part(&self, item: &ItemId) -> Part {
-        Part { response: self.id.clone(), item: item.clone() }
-    }
-
-    fn item_object(&self, id: &ItemId, status: ItemStatus) -> Item {
-        let content = match (status, self.modality) {
-            (ItemStatus::InProgress, _) => Content::Empty,
-            (_, Modality::Audio) => Content::AssistantAudio(self.spoken.text().to_owned()),
-            (_, Modality::Text) => Content::Text(vec![self.spoken.text().to_owned()]),
-        };
-        Item { id: id.clone(), status, speaker: Speaker::Assistant, content }
-    }
+/// The item that is being filled.
+#[derive(Debug)]
+enum Open {
+    Message { id: ItemId, spoken: Spoken },
+    Call { id: ItemId, call: FunctionCall },
 }
 
-impl Session {
-    /// `response.create`.
-    pub(super) fn create_response(&mut self, request: ResponseRequest) -> Result<(), Fault> {
-        if self.phase != Phase::Open {
-            return Err(Fault::ShuttingDown);
-        }
-        if let Some(active) = &self.response {
-            return Err(Fault::ActiveResponse { active: active.id.to_string() });
-        }
-        for (at, item) in request.input.iter().flatten().enumerate() {
-            if let InputItem::Reference(id) = item
-                && !self.conversation.contains(id)
-            {
-                return Err(Fault::ItemNotFound {
-                    param: format!("response.input[{at}].id"),
-                    found: quoted(id),
-                });
-            }
-        }
-        self.start_response(request);
-        Ok(())
-    }
-
-    pub(super) fn start_response(&mut self, request: ResponseRequest) {
-        debug_assert!(self.response.is_none());
-        let response = Response {
-            key: ResponseKey(self.next_response),
+impl Response {
+    /// A response to `question` that nobody has been told of.
+    pub(super) fn new(key: ResponseKey, question: Question) -> Self {
+        Self {
+            key,
             id: ResponseId::fresh(),
-            modality: request.modality.unwrap_or(self.settings.output_modality),
-            tokens_max: request.tokens_max.unwrap_or(self.settings.tokens_max),
-            request,
-            stage: Stage::Waiting(self.hearing.unsettled()),
-            spoken: Spoken::default(),
-            item: None,
-        };
-        self.next_response = self.next_response.wrapping_add(1);
-        let object = self.response_object(&response, ResponseStatus::InProgress, None);
-        self.send(ServerEvent::ResponseCreated(Box::new(object)));
-        self.response = Some(response);
-        self.ask_if_settled();
-    }
-
-    /// `response.cancel`.
-    pub(super) fn cancel_response(&mut self, id: Option<&str>) -> Result<(), Fault> {
-        let found = match (&self.response, id) {
-            (Some(active), Some(id)) if active.id.as_str() != id => {
-                format!("{} was asked for and {} is running", quoted(id), active.id)
-            }
-            (Some(_), _) => {
-                // The client wants silence, also for what its cancelled response has kept waiting.
-                self.owed = false;
-                self.command(Command::BumpGeneration);
-                self.stop_response(StatusDetails::ClientCancelled);
-                return Ok(());
-            }
-            (None, _) => "none is running".to_owned(),
-        };
-        Err(Fault::NothingToCancel { found })
-    }
-
-    /// Something that the prompt may wait for has become something else, or is settled.
-    pub(super) fn replace_wait(&mut self, from: Wait, to: Option<Wait>) {
-        let Some(Response { stage: Stage::Waiting(waits), .. }) = &mut self.response else {
-            return;
-        };
-        let Some(at) = waits.iter().position(|wait| *wait == from) else {
-            return;
-        };
-        match to {
-            Some(to) => waits[at] = to,
-            None => {
-                waits.swap_remove(at);
-            }
-        }
-        self.ask_if_settled();
-    }
-
-    fn ask_if_settled(&mut self) {
-        let Some(response) = &mut self.response else {
-            return;
-        };
-        if !matches!(&response.stage, Stage::Waiting(waits) if waits.is_empty()) {
-            return;
-        }
-        response.stage = Stage::Asked;
-        // Everything that has been said is in the conversation now: this answer is the answer to it.
-        self.owed &= response.out_of_band();
-        let key = response.key;
-        let tokens_max = match response.tokens_max {
-            MaxTokens::Unlimited => None,
-            MaxTokens::AtMost(tokens) => Some(tokens),
-        };
-        let spoken = response.modality == Modality::Audio;
-        let messages = self.prompt();
-        let request = Box::new(ChatRequest {
-            messages,
-            tools: Vec::new(),
-            tool_choice: ToolChoice::Auto,
-            tokens_max,
-            spoken,
-        });
-        self.command(Command::Prompt { response: key, request });
-    }
-
-    /// What the model is to see: instructions, then the conversation or what the client gave instead of it.
-    fn prompt(&mut self) -> Vec<ChatMessage> {
-        let mut messages = Vec::new();
-        let request = self.response.as_mut().map(|response| &mut response.request);
-        let (instructions, input) =
-            request.map_or((None, None), |request| (request.instructions.take(), request.input.take()));
-        let instructions = instructions.unwrap_or_else(|| self.settings.instructions.clone());
-        if !instructions.is_empty() {
-            messages.push(ChatMessage::System(instructions));
-        }
-        match input {
-            None => messages.extend(self.conversation.messages()),
-            Some(input) => messages.extend(input.into_iter().filter_map(|item| match item {
-                InputItem::Message(item) => Item::from(item).message(),
-                InputItem::Reference(id) => self.conversation.message(&id),
-            })),
-        }
-        messages
-    }
-
-    /// What TTS made, frames of audio excepted.
-    pub(super) fn speech(&mut self, item: SpeechOut) {
-        let running = |response: ResponseKey| {
-            self.response
-                .as_ref()
-                .is_some_and(|active| active.key == response && matches!(active.stage, Stage::Asked))
-        };
-        match item {
-            SpeechOut::Text { response, chunk, .. } if running(response) => self.text(chunk.as_str()),
-            SpeechOut::End { response, finish, usage, .. } if running(response) => {
-                let status = match finish {
-                    FinishReason::Stop => ResponseStatus::Completed,
-                    FinishReason::Length => ResponseStatus::Incomplete(StatusDetails::MaxOutputTokens),
-                    FinishReason::ContentFilter => ResponseStatus::Incomplete(StatusDetails::ContentFilter),
-                };
-                self.finish_response(status, usage);
-            }
-            SpeechOut::Failed { response, code, detail, .. } if running(response) => {
-                // What is still being made of it is for nobody.
-                self.command(Command::BumpGeneration);
-                self.finish_response(
-                    ResponseStatus::Failed(failure(code, detail.as_str())),
-                    TokenUsage::default(),
-                );
-            }
-            SpeechOut::Audio { .. } => unreachable!("frames of audio go through Session::audio"),
-            // Of a response that has ended: its client has been told, nothing follows.
-            SpeechOut::Text { .. }
-            | SpeechOut::Call { .. }
-            | SpeechOut::RateLimits { .. }
-            | SpeechOut::End { .. }
-            | SpeechOut::Failed { .. }
-            | SpeechOut::SessionEnd { .. } => {}
-        }
-    }
-
-    /// Where `samples` samples at `rate` of `response` belong, and counts them as sent.
-    ///
-    /// The rule that keeps the order on the wire: there is an answer only when [`Session::poll`] has nothing
-    /// left. On `None`, poll until it is empty; if that gave anything, ask again; if not, the frame is stale:
-    /// drop it. So the first frame of a response, which opens its item, takes two calls, every other one.
-    pub fn audio(
-        &mut self,
-        response: ResponseKey,
-        samples: usize,
-        rate: SampleRate,
-    ) -> Option<AudioDelta<'_>> {
-        debug_assert_eq!(rate, SampleRate::HZ_24K, "the only output rate of this version");
-        let active = self.response.as_ref()?;
-        if active.key != response
-            || active.modality != Modality::Audio
-            || !matches!(active.stage, Stage::Asked)
-        {
-            return None;
-        }
-        if active.item.is_none() {
-            self.open_item();
-        }
-        if !self.outbox.is_empty() {
-            return None;
-        }
-        self.has_spoken = true;
-        let active = self.response.as_mut()?;
-        active.spoken.send(samples as u64);
-        Some(AudioDelta {
-            response: &active.id,
-            item: active.item.as_ref()?,
-            output_index: 0,
+            out_of_band: false,
+            modality: Modality::Audio,
+            tokens_max: MaxTokens::Unlimited,
             format: AudioFormat::DEFAULT,
-        })
+            voice: String::new(),
+            metadata: None,
+            question: Some(Box::new(question)),
+            done: Vec::new(),
+            open: None,
+            heard_ms: 0,
+            spoken_ms: 0,
+            played_until: None,
+        }
     }
 
-    fn text(&mut self, delta: &str) {
+    /// Whether it needs the unit's voice, or its place in the conversation: of these a session has one at a time.
+    pub(super) fn is_aside(&self) -> bool {
+        self.out_of_band && self.modality == Modality::Text
+    }
+
+    /// A piece of what the model writes.
+    pub(super) fn text(&mut self, delta: &str, outbox: &mut Outbox, conversation: &mut Conversation) {
         if delta.is_empty() {
             return;
         }
-        self.open_item();
-        let Some(response) = &mut self.response else {
-            return;
+        let part = self.open_message(outbox, conversation);
+        if let Some(Open::Message { spoken, .. }) = &mut self.open {
+            spoken.push(delta);
+        }
+        outbox.send(ServerEvent::TextDelta { part, kind: self.modality, delta: delta.to_owned() });
+    }
+
+    /// Where `samples` samples that are sent now belong. Its message has been opened.
+    pub(super) fn audio(&mut self, samples: usize, now: Moment) -> Option<AudioDelta<'_>> {
+        let output_index = self.output_index();
+        let Some(Open::Message { id, spoken }) = &mut self.open else {
+            return None;
         };
-        response.spoken.push(delta);
-        if let Some(item) = &response.item {
-            let event = ServerEvent::TextDelta {
-                part: response.part(item),
-                kind: response.modality,
-                delta: delta.to_owned(),
-            };
-            self.send(event);
+        spoken.send(samples as u64);
+        let begins = self.played_until.map_or(now, |until| until.max(now));
+        let lasts = Duration::from_secs(samples as u64) / self.format.rate().hz();
+        self.played_until = Some(begins + lasts);
+        Some(AudioDelta { response: &self.id, item: id, output_index, format: self.format })
+    }
+
+    /// A piece of a function call.
+    pub(super) fn call(&mut self, piece: &CallPiece, outbox: &mut Outbox, conversation: &mut Conversation) {
+        match piece {
+            CallPiece::Name(name) => {
+                self.close(ItemStatus::Completed, outbox, conversation);
+                let call = FunctionCall {
+                    call_id: fresh_call_id(),
+                    name: name.as_str().to_owned(),
+                    arguments: String::new(),
+                };
+                let id = ItemId::fresh();
+                let item = Item {
+                    id: id.clone(),
+                    status: ItemStatus::InProgress,
+                    body: ItemBody::Call(call.clone()),
+                };
+                self.announce(item, outbox, conversation);
+                self.open = Some(Open::Call { id, call });
+            }
+            CallPiece::Arguments(chunk) => {
+                let part = self.part();
+                if let (Some(part), Some(Open::Call { call, .. })) = (part, &mut self.open) {
+                    call.arguments.push_str(chunk.as_str());
+                    let (call_id, delta) = (call.call_id.clone(), chunk.as_str().to_owned());
+                    outbox.send(ServerEvent::ArgumentsDelta { part, call_id, delta });
+                }
+            }
+            CallPiece::End => {
+                if matches!(self.open, Some(Open::Call { .. })) {
+                    self.close(ItemStatus::Completed, outbox, conversation);
+                }
+            }
         }
     }
 
-    /// Announces the item of the running response, the first time.
-    fn open_item(&mut self) {
-        let Some(response) = self.response.as_mut().filter(|response| response.item.is_none()) else {
-            return;
-        };
-        let id = response.item.insert(ItemId::fresh()).clone();
-        let item = response.item_object(&id, ItemStatus::InProgress);
-        let (part, kind, out_of_band) = (response.part(&id), response.modality, response.out_of_band());
-        self.send(ServerEvent::OutputItemAdded {
-            response: part.response.clone(),
+    /// The place of the message that is being filled, announced if there was none.
+    pub(super) fn open_message(&mut self, outbox: &mut Outbox, conversation: &mut Conversation) -> Part {
+        if let (Some(part), Some(Open::Message { .. })) = (self.part(), &self.open) {
+            return part;
+        }
+        // Whoever calls a function ends the call before saying something.
+        self.close(ItemStatus::Incomplete, outbox, conversation);
+        let id = ItemId::fresh();
+        let item = Item::answer(id.clone(), ItemStatus::InProgress, Vec::new());
+        self.announce(item, outbox, conversation);
+        let part = Part { response: self.id.clone(), item: id.clone(), output_index: self.output_index() };
+        self.open = Some(Open::Message { id, spoken: Spoken::new(self.format.rate()) });
+        outbox.send(ServerEvent::ContentPartAdded { part: part.clone(), kind: self.modality });
+        part
+    }
+
+    fn announce(&self, item: Item, outbox: &mut Outbox, conversation: &mut Conversation) {
+        outbox.send(ServerEvent::OutputItemAdded {
+            response: self.id.clone(),
+            output_index: self.output_index(),
             item: Box::new(item.clone()),
         });
-        if !out_of_band {
-            let previous = self.conversation.push(item.clone());
-            self.send(ServerEvent::ItemAdded { item: Box::new(item), previous });
+        if !self.out_of_band {
+            let previous = conversation.push(item.clone());
+            outbox.send(ServerEvent::ItemAdded { item: Box::new(item), previous });
         }
-        self.send(ServerEvent::ContentPartAdded { part, kind });
     }
 
-    pub(super) fn stop_response(&mut self, reason: StatusDetails) {
-        self.finish_response(ResponseStatus::Cancelled(reason), TokenUsage::default());
-    }
-
-    pub(super) fn fail_response(&mut self, kind: &'static str, code: &'static str, message: String) {
-        self.finish_response(
-            ResponseStatus::Failed(ErrorObject { kind, code, message }),
-            TokenUsage::default(),
-        );
-    }
-
-    /// The only end of a response: closes its item and says `response.done`. Usage is zero where it is not
-    /// known.
-    fn finish_response(&mut self, status: ResponseStatus, usage: TokenUsage) {
-        let Some(response) = self.response.take() else {
+    /// Ends the item that is being filled, if there is one.
+    pub(super) fn close(&mut self, status: ItemStatus, outbox: &mut Outbox, conversation: &mut Conversation) {
+        let (Some(part), Some(open)) = (self.part(), self.open.take()) else {
             return;
         };
-        let item = response.item.as_ref().map(|id| response.item_object(id, status.item_status()));
-        if let Some(item) = &item {
-            let (part, kind) = (response.part(&item.id), response.modality);
-            if kind == Modality::Audio {
-                self.send(ServerEvent::AudioDone { part: part.clone() });
-            }
-            let text = response.spoken.text().to_owned();
-            self.send(ServerEvent::TextDone { part: part.clone(), kind, text: text.clone() });
-            self.send(ServerEvent::ContentPartDone { part, kind, text });
-            self.send(ServerEvent::OutputItemDone {
-                response: response.id.clone(),
-                item: Box::new(item.clone()),
-            });
-            // An item out of band is not in the conversation.
-            if let Some((item, previous)) =
-                self.conversation.finish(&item.id, item.status, item.content.clone())
-            {
-                if kind == Modality::Audio {
-                    self.conversation.keep_spoken(&item.id, response.spoken.clone());
+        let output_index = part.output_index;
+        let (item, spoken) = match open {
+            Open::Message { id, spoken } => {
+                let text = spoken.text().to_owned();
+                if self.modality == Modality::Audio {
+                    outbox.send(ServerEvent::AudioDone { part: part.clone() });
                 }
-                self.send(ServerEvent::ItemDone { item: Box::new(item), previous });
+                let kind = self.modality;
+                outbox.send(ServerEvent::TextDone { part: part.clone(), kind, text: text.clone() });
+                outbox.send(ServerEvent::ContentPartDone { part, kind, text: text.clone() });
+                self.spoken_ms = self.spoken_ms.saturating_add(spoken.millis());
+                let content = match self.modality {
+                    Modality::Audio => Content::OutputAudio(text),
+                    Modality::Text => Content::OutputText(text),
+                };
+                (Item::answer(id, status, vec![content]), Some(spoken))
             }
-        }
-        let usage = Usage { input: usage.input, input_cached: usage.input_cached, output: usage.output };
-        let object = self.response_object(&response, status, Some((item, usage)));
-        self.send(ServerEvent::ResponseDone(Box::new(object)));
-        match self.phase {
-            Phase::Open => self.answer_if_owed(),
-            Phase::Closing => self.end(Fault::ShuttingDown),
-            Phase::Closed => {}
+            Open::Call { id, call } => {
+                // Clients act on this event: of a call that was broken off there is none.
+                if status == ItemStatus::Completed {
+                    let FunctionCall { call_id, name, arguments } = call.clone();
+                    outbox.send(ServerEvent::ArgumentsDone { part, call_id, name, arguments });
+                }
+                (Item { id, status, body: ItemBody::Call(call) }, None)
+            }
+        };
+        let response = self.id.clone();
+        outbox.send(ServerEvent::OutputItemDone { response, output_index, item: Box::new(item.clone()) });
+        self.done.push(item.clone());
+        // An item out of band is not in the conversation.
+        if let Some((item, previous)) = conversation.finish(item) {
+            if let Some(spoken) = spoken.filter(|_| self.modality == Modality::Audio) {
+                conversation.keep_spoken(&item.id, spoken);
+            }
+            outbox.send(ServerEvent::ItemDone { item: Box::new(item), previous });
         }
     }
 
-    fn response_object(
+    /// The response as it is now. With `usage` at its end.
+    pub(super) fn object(
         &self,
-        response: &Response,
+        conversation: &Conversation,
         status: ResponseStatus,
-        end: Option<(Option<Item>, Usage)>,
-    ) -> ResponseObject {
-        let (output, usage) = end.map_or((None, None), |(item, usage)| (item, Some(usage)));
-        ResponseObject {
-            id: response.id.clone(),
-            conversation: (!response.out_of_band()).then(|| self.conversation.id.clone()),
+        usage: Option<Usage>,
+    ) -> Box<ResponseObject> {
+        let usage =
+            usage.map(|usage| Usage { audio_in_ms: self.heard_ms, audio_out_ms: self.spoken_ms, ..usage });
+        Box::new(ResponseObject {
+            id: self.id.clone(),
+            conversation: (!self.out_of_band).then(|| conversation.id.clone()),
             status,
-            output: output.into_iter().collect(),
-            modality: response.modality,
-            tokens_max: response.tokens_max,
-            voice: self.settings.voice.clone(),
-            metadata: response.request.metadata.clone(),
+            output: self.done.clone(),
+            modality: self.modality,
+            tokens_max: self.tokens_max,
+            format: self.format,
+            voice: self.voice.clone(),
+            metadata: self.metadata.clone(),
             usage,
-        }
+        })
+    }
+
+    fn part(&self) -> Option<Part> {
+        let (Open::Message { id, .. } | Open::Call { id, .. }) = self.open.as_ref()?;
+        Some(Part { response: self.id.clone(), item: id.clone(), output_index: self.output_index() })
+    }
+
+    /// Index of the item that is being filled, or of the next one.
+    fn output_index(&self) -> u32 {
+        u32::try_from(self.done.len()).unwrap_or(u32::MAX)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The effective configuration of a session and how an update changes it.
 
+use std::mem::discriminant;
 use std::time::Duration;
 
-use crate::audio::SampleRate;
-use crate::message::{TtsSettings, VadMode, VadSettings};
+use crate::audio::AudioFormat;
+use crate::message::{ToolChoice, VadMode, VadSettings};
 use crate::protocol::{
-    Fault, MaxTokens, Modality, Patch, SessionId, SessionObject, SessionUpdate, Transcription,
-    TranscriptionUpdate, TurnDetection, TurnDetectionUpdate, quoted,
+    Eagerness, Fault, MaxTokens, Modality, Patch, SessionId, SessionKind, SessionObject, SessionUpdate,
+    Transcription, TranscriptionUpdate, Truncation, TurnDetection, TurnDetectionUpdate, TurnMode, quoted,
 };
 
 /// What a new session starts from; the same for all sessions of a server.
@@ -24,6 +25,10 @@ pub struct SessionConfig {
     /// the oldest whole turns are forgotten. Default 16 KiB, about 4,000 tokens of English. More than the
     /// model's context holds makes every later response fail.
     pub history_bytes_max: usize,
+    /// Whether the model can be shown images. Default false.
+    pub images: bool,
+    /// Whether addresses of images are passed on, for the model server to fetch. Default false.
+    pub image_urls: bool,
     /// Longest session; `None`: no limit. Default none.
     pub session_max: Option<Duration>,
 }
@@ -39,6 +44,8 @@ impl Default for SessionConfig {
                            headings or other markup."
                     .to_owned(),
             history_bytes_max: 16 * 1_024,
+            images: false,
+            image_urls: false,
             session_max: None,
         }
     }
@@ -46,15 +53,20 @@ impl Default for SessionConfig {
 
 impl SessionConfig {
     /// The configuration of a session in which the client has changed nothing.
-    pub(super) fn session_object(&self) -> SessionObject {
+    pub(super) fn session_object(&self, kind: SessionKind) -> SessionObject {
         SessionObject {
+            kind,
             id: SessionId::fresh(),
             model: self.model.clone(),
             instructions: self.instructions.clone(),
             output_modality: Modality::Audio,
             tokens_max: MaxTokens::Unlimited,
-            tools: serde_json::Value::Array(Vec::new()),
-            tool_choice: "auto".into(),
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            truncation: Truncation::Auto,
+            tracing: None,
+            input_format: AudioFormat::DEFAULT,
+            output_format: AudioFormat::DEFAULT,
             noise_reduction: None,
             transcription: Some(Transcription {
                 model: self.transcription_model.clone(),
@@ -79,11 +91,13 @@ pub(super) fn updated(
 ) -> Result<SessionObject, Fault> {
     let mut next = settings.clone();
     if update.reset_input {
+        next.input_format = defaults.input_format;
         next.noise_reduction.clone_from(&defaults.noise_reduction);
         next.transcription.clone_from(&defaults.transcription);
         next.turn_detection = defaults.turn_detection;
     }
     if update.reset_output {
+        next.output_format = defaults.output_format;
         next.voice.clone_from(&defaults.voice);
         next.speed = defaults.speed;
     }
@@ -92,12 +106,19 @@ pub(super) fn updated(
     update.tokens_max.apply(&mut next.tokens_max, || defaults.tokens_max);
     update.tools.apply(&mut next.tools, || defaults.tools.clone());
     update.tool_choice.apply(&mut next.tool_choice, || defaults.tool_choice.clone());
+    update.truncation.apply(&mut next.truncation, || defaults.truncation);
+    update.input_format.apply(&mut next.input_format, || defaults.input_format);
+    update.output_format.apply(&mut next.output_format, || defaults.output_format);
     update.voice.apply(&mut next.voice, || defaults.voice.clone());
     update.speed.apply(&mut next.speed, || defaults.speed);
-    match update.noise_reduction {
-        Patch::Keep => {}
-        Patch::Clear => next.noise_reduction = None,
-        Patch::Set(value) => next.noise_reduction = Some(value),
+    for (change, field) in
+        [(update.noise_reduction, &mut next.noise_reduction), (update.tracing, &mut next.tracing)]
+    {
+        match change {
+            Patch::Keep => {}
+            Patch::Clear => *field = None,
+            Patch::Set(value) => *field = Some(value),
+        }
     }
     match update.transcription {
         Patch::Keep => {}
@@ -110,38 +131,73 @@ pub(super) fn updated(
         Patch::Set(change) => next.turn_detection = Some(turn_detection(next.turn_detection, change)?),
     }
     if has_spoken && next.voice != settings.voice {
-        return Err(Fault::VoiceFixed { current: settings.voice.clone(), asked: quoted(&next.voice) });
+        let param = "session.audio.output.voice";
+        return Err(Fault::VoiceFixed { current: settings.voice.clone(), asked: quoted(&next.voice), param });
     }
     Ok(next)
 }
 
 /// What the detector must know.
 pub(super) fn vad_settings(settings: &SessionObject) -> VadSettings {
-    let mode = settings.turn_detection.map_or(VadMode::Off, |detection| VadMode::Server {
-        threshold: detection.threshold,
-        prefix_ms: detection.prefix_ms,
-        silence_ms: detection.silence_ms,
+    let mode = settings.turn_detection.map_or(VadMode::Off, |detection| match detection.mode {
+        TurnMode::Server { threshold, prefix_ms, silence_ms, .. } => {
+            VadMode::Server { threshold, prefix_ms, silence_ms }
+        }
+        TurnMode::Semantic { eagerness } => VadMode::Semantic { patience_ms: patience_ms(eagerness) },
     });
     VadSettings { mode }
 }
 
-/// What the voice must know.
-pub(super) const fn tts_settings(settings: &SessionObject) -> TtsSettings {
-    TtsSettings { rate: SampleRate::HZ_24K, speed: settings.speed }
+/// Silence that ends an utterance which does not sound complete.
+///
+/// # Source
+/// Description of `eagerness` in `realtime_audio_input_turn_detection.py`, openai 3.57.0: at most 8 s, 4 s and 2 s.
+pub(super) const fn patience_ms(eagerness: Eagerness) -> u32 {
+    match eagerness {
+        Eagerness::Low => 8_000,
+        Eagerness::Medium | Eagerness::Auto => 4_000,
+        Eagerness::High => 2_000,
+    }
+}
+
+/// Silence after an answer that makes a turn of its own.
+pub(super) fn idle_timeout(settings: &SessionObject) -> Option<Duration> {
+    match settings.turn_detection?.mode {
+        TurnMode::Server { idle_timeout_ms, .. } => Some(Duration::from_millis(idle_timeout_ms?.into())),
+        TurnMode::Semantic { .. } => None,
+    }
 }
 
 fn turn_detection(
     present: Option<TurnDetection>,
     change: TurnDetectionUpdate,
 ) -> Result<TurnDetection, Fault> {
-    if present.is_none() && !change.typed {
-        return Err(Fault::Missing { param: "session.audio.input.turn_detection.type".to_owned() });
-    }
     let defaults = TurnDetection::default();
-    let mut next = present.unwrap_or(defaults);
-    change.threshold.apply(&mut next.threshold, || defaults.threshold);
-    change.prefix_ms.apply(&mut next.prefix_ms, || defaults.prefix_ms);
-    change.silence_ms.apply(&mut next.silence_ms, || defaults.silence_ms);
+    let mut next = match (present, change.mode) {
+        (None, None) => {
+            return Err(Fault::Missing { param: "session.audio.input.turn_detection.type".to_owned() });
+        }
+        (None, Some(mode)) => TurnDetection { mode, ..defaults },
+        // Of one mode nothing is left in the other.
+        (Some(present), Some(mode)) if discriminant(&mode) != discriminant(&present.mode) => {
+            TurnDetection { mode, ..present }
+        }
+        (Some(present), _) => present,
+    };
+    match &mut next.mode {
+        TurnMode::Server { threshold, prefix_ms, silence_ms, idle_timeout_ms } => {
+            let TurnMode::Server { threshold: level, prefix_ms: prefix, silence_ms: silence, .. } =
+                TurnMode::SERVER
+            else {
+                unreachable!("it is the server mode");
+            };
+            change.threshold.apply(threshold, || level);
+            change.prefix_ms.apply(prefix_ms, || prefix);
+            change.silence_ms.apply(silence_ms, || silence);
+            change.idle_timeout_ms.apply(idle_timeout_ms, || None);
+        }
+        TurnMode::Semantic { eagerness } => change.eagerness.apply(eagerness, || Eagerness::Auto),
+    }
     change.create_response.apply(&mut next.create_response, || defaults.create_response);
     change.interrupt_response.apply(&mut next.interrupt_response, || defaults.interrupt_response);
     Ok(next)

@@ -1,9 +1,12 @@
 //! What an answer has said so far: its text, and where in the audio each piece of it stands.
 
+use crate::audio::SampleRate;
+
 /// Text beside the samples that were sent with it. A piece of text comes before its audio; the audio until the next
 /// piece belongs to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spoken {
+    rate: SampleRate,
     text: String,
     /// Pieces: where a piece begins in `text`, bytes, and in the audio, samples. Both grow.
     marks: Vec<(usize, u64)>,
@@ -12,14 +15,19 @@ pub(super) struct Spoken {
 }
 
 impl Spoken {
+    /// Nothing yet, of audio at `rate`.
+    pub(super) const fn new(rate: SampleRate) -> Self {
+        Self { rate, text: String::new(), marks: Vec::new(), samples: 0 }
+    }
+
     /// All text, heard or not.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Samples sent.
-    pub(super) const fn samples(&self) -> u64 {
-        self.samples
+    /// Audio sent, milliseconds, rounded down.
+    pub(super) const fn millis(&self) -> u32 {
+        self.rate.millis_of(self.samples)
     }
 
     /// Text whose audio comes next.
@@ -43,9 +51,10 @@ impl Spoken {
         }
     }
 
-    /// Forgets what comes after the first `samples` samples. Of a piece that was heard in part, as many whole words stay
-    /// as its share of the audio holds.
-    pub(super) fn truncate(&mut self, samples: u64) {
+    /// Forgets what comes after the first `end_ms` milliseconds. Of a piece that was heard in part, as many whole words
+    /// stay as its share of the audio holds.
+    pub(super) fn truncate(&mut self, end_ms: u32) {
+        let samples = self.rate.samples_in(end_ms);
         if samples >= self.samples {
             return;
         }
@@ -82,10 +91,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn spoken(pieces: &[(&str, u64)]) -> Spoken {
-        let mut spoken = Spoken::default();
-        for (text, samples) in pieces {
+        let mut spoken = Spoken::new(SampleRate::HZ_8K);
+        for (text, ms) in pieces {
             spoken.push(text);
-            spoken.send(*samples);
+            spoken.send(ms * 8);
         }
         spoken
     }
@@ -93,10 +102,10 @@ mod tests {
     #[test]
     fn what_was_not_heard_is_forgotten() {
         let whole = spoken(&[("Good morning. ", 1_000), ("How are ", 0), ("you today?", 2_000)]);
-        assert_eq!((whole.text(), whole.samples()), ("Good morning. How are you today?", 3_000));
-        let heard = |samples| {
+        assert_eq!((whole.text(), whole.millis()), ("Good morning. How are you today?", 3_000));
+        let heard = |ms| {
             let mut heard = whole.clone();
-            heard.truncate(samples);
+            heard.truncate(ms);
             heard.text().to_owned()
         };
         assert_eq!(heard(9_999), whole.text());
@@ -112,20 +121,20 @@ mod tests {
     fn an_answer_can_be_cut_again_and_go_on() {
         let mut spoken = spoken(&[("one two ", 1_000), ("three four", 1_000)]);
         spoken.truncate(1_500);
-        assert_eq!((spoken.text(), spoken.samples()), ("one two three", 1_500));
+        assert_eq!((spoken.text(), spoken.millis()), ("one two three", 1_500));
         spoken.truncate(1_800);
-        assert_eq!(spoken.samples(), 1_500, "there is no more");
+        assert_eq!(spoken.millis(), 1_500, "there is no more");
         spoken.push(" five");
-        spoken.send(100);
+        spoken.send(800);
         spoken.truncate(500);
-        assert_eq!((spoken.text(), spoken.samples()), ("one", 500));
+        assert_eq!((spoken.text(), spoken.millis()), ("one", 500));
     }
 
     #[test]
     fn text_without_audio_was_not_said() {
         let mut broken_off = spoken(&[("Good morning. ", 1_000), ("How are you", 0)]);
         broken_off.forget_unsaid();
-        assert_eq!((broken_off.text(), broken_off.samples()), ("Good morning. ", 1_000));
+        assert_eq!((broken_off.text(), broken_off.millis()), ("Good morning. ", 1_000));
         broken_off.forget_unsaid();
         assert_eq!(broken_off.text(), "Good morning. ");
     }
@@ -134,16 +143,16 @@ mod tests {
         #[test]
         fn less_audio_is_never_more_text(
             pieces in proptest::collection::vec(("[a-zé🚀 ]{0,12}", 0_u64..500), 0..8),
-            cuts in proptest::collection::vec(0_u64..4_000, 1..4),
+            cuts in proptest::collection::vec(0_u32..4_000, 1..4),
         ) {
-            let pieces: Vec<_> = pieces.iter().map(|(text, samples)| (text.as_str(), *samples)).collect();
+            let pieces: Vec<_> = pieces.iter().map(|(text, ms)| (text.as_str(), *ms)).collect();
             let mut spoken = spoken(&pieces);
             let whole = spoken.text().to_owned();
             for cut in cuts {
                 let before = spoken.clone();
                 spoken.truncate(cut);
                 prop_assert!(whole.starts_with(spoken.text()) && before.text().len() >= spoken.text().len());
-                prop_assert_eq!(spoken.samples(), before.samples().min(cut));
+                prop_assert_eq!(spoken.millis(), before.millis().min(cut));
             }
         }
     }

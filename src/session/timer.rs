@@ -9,11 +9,13 @@ pub(super) enum Timer {
     SessionEnd,
     /// Speech is open and the client has stopped sending audio.
     MicrophoneGap,
+    /// Nobody has said anything since the last answer was played.
+    Idle,
 }
 
 impl Timer {
-    const COUNT: usize = 2;
-    const ALL: [Self; Self::COUNT] = [Self::SessionEnd, Self::MicrophoneGap];
+    const COUNT: usize = 3;
+    const ALL: [Self; Self::COUNT] = [Self::SessionEnd, Self::MicrophoneGap, Self::Idle];
 }
 
 /// When each timer is due.

@@ -6,16 +6,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::audio::SampleRate;
 use crate::message::{CommitId, FailureCode, Moment, SttEvent, UtteranceId, VadEvent};
 use crate::protocol::{
-    Content, Fault, Item, ItemId, ItemStatus, ProtocolError, ServerEvent, Speaker, StatusDetails,
-    TranscriptionUsage,
+    Content, Fault, Item, ItemId, ItemStatus, ProtocolError, ResponseRequest, ServerEvent, SessionKind,
+    StatusDetails, TranscriptionUsage, TurnMode, fresh_segment_id,
 };
 
 use super::response::{Wait, failure};
+use super::settings::patience_ms;
 use super::timer::Timer;
 use super::transcript::words_of;
-use super::{Command, MICROPHONE_GAP, Session};
+use super::{Command, MICROPHONE_GAP, Phase, Session};
 
 /// Transcripts that may arrive before the commit that they belong to; they come through another ring. One per
 /// worker of STT would do.
@@ -37,7 +39,9 @@ pub(super) struct Hearing {
     /// The last utterance that was committed.
     last_committed: Option<UtteranceId>,
     /// When the last audio of the client came.
-    pub(super) heard_at: Moment,
+    heard_at: Moment,
+    /// Audio that has come, microseconds.
+    audio_us: u64,
 }
 
 #[derive(Debug)]
@@ -66,6 +70,8 @@ struct Transcript {
     /// `None`: the commit has not been seen yet.
     committed: Option<CommittedItem>,
     text: String,
+    /// Bytes of its words that the client has been told.
+    told: usize,
     /// `None`: more text is to come.
     outcome: Option<Result<(), FailureCode>>,
 }
@@ -82,6 +88,17 @@ impl Hearing {
     /// Whether the user is speaking.
     pub(super) const fn is_open(&self) -> bool {
         self.open.is_some()
+    }
+
+    /// Audio of the client has come.
+    pub(super) fn append(&mut self, samples: usize, rate: SampleRate, now: Moment) {
+        self.heard_at = now;
+        self.audio_us += samples as u64 * 1_000_000 / u64::from(rate.hz());
+    }
+
+    /// Audio that has come in the session, milliseconds.
+    pub(super) fn audio_ms(&self) -> u32 {
+        u32::try_from(self.audio_us / 1_000).unwrap_or(u32::MAX)
     }
 
     /// Everything that was committed, or that the client has asked to commit, and that has no transcript yet.
@@ -118,7 +135,13 @@ impl Hearing {
         if settled || early >= EARLY_TRANSCRIPTS_MAX {
             return None;
         }
-        self.transcripts.push(Transcript { utterance, committed: None, text: String::new(), outcome: None });
+        self.transcripts.push(Transcript {
+            utterance,
+            committed: None,
+            text: String::new(),
+            told: 0,
+            outcome: None,
+        });
         self.transcripts.last_mut()
     }
 }
@@ -158,7 +181,8 @@ impl Session {
             self.timers.set(Timer::MicrophoneGap, now + gap);
         }
         let interrupts = self.settings.turn_detection.is_some_and(|detection| detection.interrupt_response)
-            && self.response.as_ref().is_some_and(|response| !response.out_of_band());
+            && self.response.as_ref().is_some_and(|response| !response.out_of_band);
+        self.timers.stop(Timer::Idle);
         if interrupts {
             self.command(Command::BumpGeneration);
         }
@@ -195,13 +219,10 @@ impl Session {
         // Utterances are counted up: an older one that was not committed has been cleared.
         self.hearing.transcripts.retain(|entry| entry.committed.is_some() || entry.utterance >= utterance);
         self.hearing.last_committed = self.hearing.last_committed.max(Some(utterance));
+        self.timers.stop(Timer::Idle);
+        self.heard_ms = self.heard_ms.saturating_add(audio_ms);
         self.send(ServerEvent::Committed { item: item.clone(), previous: self.conversation.last() });
-        let message = Item {
-            id: item.clone(),
-            status: ItemStatus::InProgress,
-            speaker: Speaker::User,
-            content: Content::UserAudio(None),
-        };
+        let message = Item::heard(item.clone(), ItemStatus::InProgress, Content::InputAudio(None));
         let previous = self.conversation.push(message.clone());
         self.send(ServerEvent::ItemAdded { item: Box::new(message), previous });
 
@@ -215,12 +236,14 @@ impl Session {
                 utterance,
                 committed: Some(committed),
                 text: String::new(),
+                told: 0,
                 outcome: None,
             }),
         }
         if let Some(commit) = commit {
             self.replace_wait(Wait::Commit(commit), Some(Wait::Transcript(utterance)));
         }
+        self.tell_words(utterance);
         self.settle(utterance);
     }
 
@@ -263,7 +286,24 @@ impl Session {
             entry.text.push_str(text);
         }
         entry.outcome = outcome;
+        self.tell_words(utterance);
         self.settle(utterance);
+    }
+
+    /// Tells the client what is new in a transcript. Words only grow: nothing that was told is taken back.
+    fn tell_words(&mut self, utterance: UtteranceId) {
+        if self.settings.transcription.is_none() {
+            return;
+        }
+        let transcript = self.hearing.transcripts.iter_mut().find(|entry| entry.utterance == utterance);
+        if let Some(Transcript { committed: Some(committed), text, told, .. }) = transcript {
+            let words = words_of(text);
+            if words.len() > *told {
+                let (item, delta) = (committed.item.clone(), words[*told..].to_owned());
+                *told = words.len();
+                self.send(ServerEvent::TranscriptionDelta { item, delta });
+            }
+        }
     }
 
     /// Ends the item of an utterance once both its commit and its whole transcript are there.
@@ -279,14 +319,19 @@ impl Session {
         let CommittedItem { item, audio_ms, answer } = committed;
         let words = words_of(&text).to_owned();
         let (status, content) = match outcome {
-            Ok(()) => (ItemStatus::Completed, Content::UserAudio(Some(words.clone()))),
-            Err(_) => (ItemStatus::Incomplete, Content::UserAudio(None)),
+            Ok(()) => (ItemStatus::Completed, Content::InputAudio(Some(words.clone()))),
+            Err(_) => (ItemStatus::Incomplete, Content::InputAudio(None)),
         };
-        if let Some((done, previous)) = self.conversation.finish(&item, status, content) {
+        let heard = Item::heard(item.clone(), status, content);
+        if let Some((done, previous)) = self.conversation.finish(heard) {
             self.send(ServerEvent::ItemDone { item: Box::new(done), previous });
         }
         self.owed |= answer && outcome.is_ok() && !words.is_empty();
         if self.settings.transcription.is_some() {
+            if self.settings.kind == SessionKind::Transcription && !words.is_empty() {
+                let (item, id, text) = (item.clone(), fresh_segment_id(), words.clone());
+                self.send(ServerEvent::TranscriptionSegment { item, id, text, audio_ms });
+            }
             self.send(match outcome {
                 Ok(()) => {
                     let usage = TranscriptionUsage { audio_ms };
@@ -307,9 +352,30 @@ impl Session {
         if !self.owed || interrupted || self.response.is_some() || self.hearing.owing().next().is_some() {
             return;
         }
-        if self.phase == super::Phase::Open {
-            self.start_response(crate::protocol::ResponseRequest::default());
+        if self.phase == Phase::Open && self.settings.kind == SessionKind::Realtime {
+            self.start_response(ResponseRequest::default());
         }
+    }
+
+    /// Nobody has said anything since the last answer: the silence is a turn, and is answered.
+    pub(super) fn fall_idle(&mut self) {
+        if self.response.is_some() || self.hearing.is_open() || self.phase != Phase::Open {
+            return;
+        }
+        let (item, audio_start_ms, audio_end_ms) =
+            (ItemId::fresh(), self.idle_from_ms, self.hearing.audio_ms());
+        self.send(ServerEvent::TimeoutTriggered { item: item.clone(), audio_start_ms, audio_end_ms });
+        self.send(ServerEvent::Committed { item: item.clone(), previous: self.conversation.last() });
+        let silence = Item::heard(item.clone(), ItemStatus::Completed, Content::Silence);
+        let previous = self.conversation.push(silence.clone());
+        let silence = Box::new(silence);
+        self.send(ServerEvent::ItemAdded { item: silence.clone(), previous: previous.clone() });
+        self.send(ServerEvent::ItemDone { item: silence, previous });
+        if self.settings.transcription.is_some() {
+            let usage = TranscriptionUsage { audio_ms: audio_end_ms.saturating_sub(audio_start_ms) };
+            self.send(ServerEvent::TranscriptionCompleted { item, transcript: String::new(), usage });
+        }
+        self.start_response(ResponseRequest::default());
     }
 
     /// The client has sent nothing for a while in the middle of speech.
@@ -336,6 +402,10 @@ impl Session {
 
     fn microphone_gap_after(&self) -> Option<Duration> {
         let detection = self.settings.turn_detection?;
-        Some(Duration::from_millis(detection.silence_ms.into()) + MICROPHONE_GAP)
+        let silence_ms = match detection.mode {
+            TurnMode::Server { silence_ms, .. } => silence_ms,
+            TurnMode::Semantic { eagerness } => patience_ms(eagerness),
+        };
+        Some(Duration::from_millis(silence_ms.into()) + MICROPHONE_GAP)
     }
 }

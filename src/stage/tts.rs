@@ -159,25 +159,14 @@ fn stamp_of(item: &ClauseItem) -> Stamp {
 /// What is not spoken goes through in order. A call and an end take the resampler's tail with them: what was said before
 /// is complete.
 fn pass_on(port: &mut TtsPort, item: ClauseItem) {
-    let out = match item {
-        ClauseItem::Text { stamp, response, chunk } => SpeechOut::Text { stamp, response, chunk },
-        ClauseItem::Call { stamp, response, piece } => {
+    match item {
+        ClauseItem::Call { stamp, response, .. } | ClauseItem::End { stamp, response, .. } => {
             finish_audio(port, stamp, response);
-            SpeechOut::Call { stamp, response, piece }
         }
-        ClauseItem::RateLimits { stamp, response, limits } => {
-            SpeechOut::RateLimits { stamp, response, limits }
-        }
-        ClauseItem::End { stamp, response, finish, usage } => {
-            finish_audio(port, stamp, response);
-            SpeechOut::End { stamp, response, finish, usage }
-        }
-        ClauseItem::Failed { stamp, response, code, detail } => {
-            port.state.reset();
-            SpeechOut::Failed { stamp, response, code, detail }
-        }
-        ClauseItem::Clause { .. } | ClauseItem::SessionEnd { .. } => unreachable!("handled before"),
-    };
+        ClauseItem::Failed { .. } => port.state.reset(),
+        _ => {}
+    }
+    let out = item.passed_on().expect("clauses and markers were handled before");
     port.audio_out.push(out).expect("room was checked before the item was taken");
 }
 

@@ -138,7 +138,7 @@ fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
         if port.state.pending.len() >= SPEECH_FRAME_SAMPLES {
             return match port.state.mode {
                 VadMode::Off => Next::Unheard,
-                VadMode::Server { .. } => Next::Window,
+                VadMode::Server { .. } | VadMode::Semantic { .. } => Next::Window,
             };
         }
         let Some(item) = port.audio_in.pop() else { return Next::Nothing };
@@ -180,14 +180,14 @@ fn follow_settings(port: &mut VadPort, mode: VadMode) {
     if let Some(open) = port.state.open {
         match mode {
             VadMode::Off => port.state.endpointer.reset(),
-            VadMode::Server { .. } if !open.announced => {
+            VadMode::Server { .. } | VadMode::Semantic { .. } if !open.announced => {
                 // Collected for a commit that will not come: detection begins here.
                 let stamp = port.state.stamp;
                 push_speech(port, SpeechItem::Abort { stamp, utterance: open.utterance });
                 port.state.open = None;
                 port.state.windows = 0;
             }
-            VadMode::Server { .. } => {}
+            VadMode::Server { .. } | VadMode::Semantic { .. } => {}
         }
     }
 }
@@ -206,14 +206,18 @@ fn take_window(port: &mut VadPort, probability: Option<f32>) {
     state.position += WINDOW;
     let stamp = state.stamp;
 
-    let VadMode::Server { threshold, prefix_ms, silence_ms } = port.state.mode else {
-        if port.state.open.is_none() {
-            let start = port.state.position - WINDOW;
-            open(port, start, false);
-        } else {
-            push_frame(port, stamp, &window);
+    let (threshold, prefix_ms, silence_ms) = match port.state.mode {
+        VadMode::Server { threshold, prefix_ms, silence_ms } => (threshold, prefix_ms, silence_ms),
+        VadMode::Semantic { .. } => (0.5, 300, 500),
+        VadMode::Off => {
+            if port.state.open.is_none() {
+                let start = port.state.position - WINDOW;
+                open(port, start, false);
+            } else {
+                push_frame(port, stamp, &window);
+            }
+            return;
         }
-        return;
     };
     if port.state.open.is_some() {
         push_frame(port, stamp, &window);

@@ -27,6 +27,8 @@ pub(crate) struct Bench {
     decoder: Decoder,
     event_ids: EventIds,
     now: Moment,
+    /// What the voice was told last.
+    rate: SampleRate,
     /// What has come out and has not been looked at.
     pub(crate) seen: VecDeque<Seen>,
 }
@@ -34,9 +36,10 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new(config: &SessionConfig) -> Self {
         let now = Moment::from_nanos(1_000_000_000);
-        let session = Session::new(config, now);
+        let session = Session::new(config, None, now);
         let (decoder, event_ids) = (Decoder::new(), EventIds::new());
-        let mut bench = Self { session, decoder, event_ids, now, seen: VecDeque::new() };
+        let rate = SampleRate::HZ_24K;
+        let mut bench = Self { session, decoder, event_ids, now, rate, seen: VecDeque::new() };
         bench.drain();
         bench
     }
@@ -78,7 +81,7 @@ impl Bench {
     /// A frame of an answer; says whether it was sent.
     pub(crate) fn audio(&mut self, response: ResponseKey, samples: &[i16]) -> bool {
         loop {
-            if let Some(delta) = self.session.audio(response, samples.len(), SampleRate::HZ_24K) {
+            if let Some(delta) = self.session.audio(response, samples.len(), self.rate, self.now) {
                 let mut text = String::new();
                 encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
                 self.seen.push_back(Seen::Event(serde_json::from_str(&text).expect("an event is JSON")));
@@ -100,7 +103,12 @@ impl Bench {
                     assert!(!text.contains('\n'), "one line: {text}");
                     Seen::Event(serde_json::from_str(&text).expect("an event is JSON"))
                 }
-                Output::Command(command) => Seen::Command(command_json(command)),
+                Output::Command(command) => {
+                    if let Command::TtsSettings(settings) = command {
+                        self.rate = settings.rate;
+                    }
+                    Seen::Command(command_json(command))
+                }
             });
         }
         self.seen.len() - before
@@ -113,7 +121,7 @@ fn appended(append: &Append<'_>) -> Input {
         Err(_) => ProtocolError::bad_base64(),
         Ok(bytes) if bytes.len() > APPEND_BYTES_MAX => ProtocolError::append_too_large(bytes.len()),
         Ok(bytes) if bytes.len() % 2 != 0 => ProtocolError::odd_bytes(bytes.len()),
-        Ok(_) => return Input::Appended,
+        Ok(bytes) => return Input::Appended { samples: bytes.len() / 2 },
     };
     Input::Rejected(error.with_event_id(append.event_id.as_deref()))
 }
@@ -122,6 +130,7 @@ fn command_json(command: Command) -> Value {
     match command {
         Command::VadSettings(settings) => match settings.mode {
             VadMode::Off => json!({"vad_settings": "off"}),
+            VadMode::Semantic { patience_ms } => json!({"vad_settings": {"patience_ms": patience_ms}}),
             VadMode::Server { threshold, prefix_ms, silence_ms } => {
                 let threshold = f64::from((threshold * 1_000.0).round()) / 1_000.0;
                 json!({"vad_settings": {"threshold": threshold, "prefix_ms": prefix_ms, "silence_ms": silence_ms}})
@@ -142,6 +151,12 @@ fn command_json(command: Command) -> Value {
             prompt["response"] = response.0.into();
             json!({ "prompt": prompt })
         }
+        Command::Aside { response, request } => {
+            let mut prompt = request_json(&request);
+            prompt["response"] = response.0.into();
+            json!({ "aside": prompt })
+        }
+        Command::DropAside(response) => json!({ "drop_aside": response.0 }),
         Command::Close { code, reason } => json!({"close": {"code": code, "reason": reason}}),
     }
 }

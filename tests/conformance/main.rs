@@ -6,6 +6,7 @@
 //! `ANTIPHON_EVENTS_OUT=FILE` to have the events of all cases written to a file, one a line, to check them
 //! against other people's types.
 
+mod answer_rules;
 mod bench;
 mod faithful;
 mod random;

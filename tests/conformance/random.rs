@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use antiphon::message::{
-    CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, Stamp, SttEvent, TextChunk, TokenUsage,
-    UtteranceId, VadEvent,
+    CallPiece, CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, Stamp, SttEvent, TextChunk,
+    TokenUsage, UtteranceId, VadEvent,
 };
 use antiphon::session::{Input, SessionConfig};
 use proptest::prelude::*;
@@ -50,6 +50,16 @@ const MESSAGES: &[&str] = &[
     r#"{"type":"session.update","session":{"audio":null}}"#,
     r#"{"type":"session.update","session":{"audio":{"output":{"voice":"other"},"input":{"transcription":null}}}}"#,
     r#"{"type":"session.update","session":{"output_modalities":["text"],"max_output_tokens":7}}"#,
+    r#"{"type":"response.create","response":{"conversation":"none","output_modalities":["text"],"input":[]}}"#,
+    r#"{"type":"response.create","response":{"audio":{"output":{"format":{"type":"audio/pcmu"}}}}}"#,
+    r#"{"type":"conversation.item.create","item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}"#,
+    r#"{"type":"conversation.item.create","item":{"type":"function_call_output","call_id":"c","output":"1"}}"#,
+    r#"{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_audio","transcript":"hm"}]}}"#,
+    r#"{"type":"session.update","session":{"tools":[{"type":"function","name":"f"}],"truncation":"disabled"}}"#,
+    r#"{"type":"session.update","session":{"truncation":{"type":"retention_ratio","retention_ratio":0.4}}}"#,
+    r#"{"type":"session.update","session":{"audio":{"input":{"turn_detection":{"type":"server_vad","idle_timeout_ms":5000},"format":{"type":"audio/pcma"}}}}}"#,
+    r#"{"type":"session.update","session":{"type":"transcription"}}"#,
+    r#"{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":{"type":"semantic_vad"}}}}}"#,
     r#"{"type":"nonsense"}"#,
     r#"{"type""#,
 ];
@@ -97,6 +107,15 @@ fn stage_event() -> impl Strategy<Value = Happening> {
         }),
         (response(), words.clone()).prop_map(move |(response, chunk)| {
             Happening::Speech(SpeechOut::Text { stamp, response, chunk })
+        }),
+        (response(), 0..4_u8).prop_map(move |(response, piece)| {
+            let chunk = TextChunk::split("{}").0;
+            let piece = match piece {
+                0 => CallPiece::Name(TextChunk::split("f").0),
+                1 | 2 => CallPiece::Arguments(chunk),
+                _ => CallPiece::End,
+            };
+            Happening::Speech(SpeechOut::Call { stamp, response, piece })
         }),
         (response(), 0..500_usize).prop_map(|(response, samples)| Happening::Audio(response.0, samples)),
         (response(), finish).prop_map(move |(response, finish)| {

@@ -5,7 +5,8 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `{"config":{…}}` | only as the first line: `history_bytes_max`, `session_max_ms`, `instructions`, `prologue` |
+//! | `{"config":{…}}` | only as the first line: `history_bytes_max`, `session_max_ms`, `instructions`, `images`,
+//! `image_urls`, `prologue` |
 //! | `{">":{…}}`, `{">":"text"}` | a message of the client, as an object or as raw text |
 //! | `{">binary":true}` | a binary message |
 //! | `{"vad":{…}}`, `{"stt":{…}}`, `{"speech":{…}}` | an event of a stage, see [`stage_input`] |
@@ -22,8 +23,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use antiphon::message::{
-    CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, Stamp, SttEvent, TextChunk, TokenUsage,
-    UtteranceId, VadEvent, text_chunks,
+    CallPiece, CommitId, FailureCode, FinishReason, RateLimit, RateLimits, ResponseKey, SpeechOut, Stamp,
+    SttEvent, TextChunk, TokenUsage, UtteranceId, VadEvent, text_chunks,
 };
 use antiphon::session::{Input, SessionConfig};
 use serde_json::{Map, Value};
@@ -189,6 +190,8 @@ fn configure(config: &mut SessionConfig, with: &Value) -> Result<bool, String> {
     for (key, value) in with.as_object().ok_or("config is not an object")? {
         let number = value.as_u64().unwrap_or_default();
         match key.as_str() {
+            "images" => config.images = value.as_bool().ok_or("not a boolean")?,
+            "image_urls" => config.image_urls = value.as_bool().ok_or("not a boolean")?,
             "history_bytes_max" => {
                 config.history_bytes_max = usize::try_from(number).map_err(|e| e.to_string())?
             }
@@ -210,7 +213,6 @@ fn stage_input(line: &Map<String, Value>) -> Result<Vec<Input>, String> {
     let stamp = Stamp::default();
     let utterance = || number(of, "utterance").map(UtteranceId);
     let commit = || number(of, "commit").map(CommitId);
-    let response = || number(of, "response").map(ResponseKey);
     let text = |key: &str| of[key].as_str().unwrap_or_default();
     Ok(vec![match (stage.as_str(), event.as_str()) {
         ("vad", "speech_started") => {
@@ -244,29 +246,52 @@ fn stage_input(line: &Map<String, Value>) -> Result<Vec<Input>, String> {
         ("stt", "failed") => {
             Input::Stt(SttEvent::Failed { stamp, utterance: utterance()?, code: FailureCode::SttFailed })
         }
-        ("speech", "text") => {
+        ("speech", _) => Input::Speech(speech(event, of)?),
+        _ => return Err(format!("unknown line {line:?}")),
+    }])
+}
+
+/// What became of an answer, frames of audio excepted.
+fn speech(event: &str, of: &Value) -> Result<SpeechOut, String> {
+    let (stamp, response) = (Stamp::default(), ResponseKey(number(of, "response")?));
+    let text = |key: &str| of[key].as_str().unwrap_or_default();
+    Ok(match event {
+        "text" => {
             let (chunk, _) = TextChunk::split(text("text"));
-            Input::Speech(SpeechOut::Text { stamp, response: response()?, chunk })
+            SpeechOut::Text { stamp, response, chunk }
         }
-        ("speech", "end") => {
+        "call" => {
+            let piece = match (of["name"].as_str(), of["arguments"].as_str()) {
+                (Some(name), _) => CallPiece::Name(TextChunk::split(name).0),
+                (None, Some(json)) => CallPiece::Arguments(TextChunk::split(json).0),
+                (None, None) => CallPiece::End,
+            };
+            SpeechOut::Call { stamp, response, piece }
+        }
+        "rate_limits" => {
+            let limit = RateLimit { limit: number(of, "limit")?, remaining: 1, reset_ms: 1_500 };
+            let limits = RateLimits { requests: Some(limit), tokens: None };
+            SpeechOut::RateLimits { stamp, response, limits }
+        }
+        "end" => {
             let finish = match text("finish") {
                 "length" => FinishReason::Length,
                 "content_filter" => FinishReason::ContentFilter,
                 _ => FinishReason::Stop,
             };
             let usage = TokenUsage { input: 20, input_cached: 8, output: 5 };
-            Input::Speech(SpeechOut::End { stamp, response: response()?, finish, usage })
+            SpeechOut::End { stamp, response, finish, usage }
         }
-        ("speech", "failed") => {
+        "failed" => {
             let (detail, _) = TextChunk::split(text("detail"));
             let code = match text("code") {
                 "tts_failed" => FailureCode::TtsFailed,
                 _ => FailureCode::LlmStatus(500),
             };
-            Input::Speech(SpeechOut::Failed { stamp, response: response()?, code, detail })
+            SpeechOut::Failed { stamp, response, code, detail }
         }
-        _ => return Err(format!("unknown line {line:?}")),
-    }])
+        _ => return Err(format!("unknown event {event}")),
+    })
 }
 
 fn number(of: &Value, key: &str) -> Result<u32, String> {

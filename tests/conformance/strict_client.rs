@@ -1,9 +1,11 @@
 //! A client that forgives nothing: ids must be announced before use, events come in the order of the
 //! reference, a response ends once and is silent afterwards.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
+
+use crate::answer_rules::ResponseState;
 
 /// What the client knows of the session.
 #[derive(Debug, Default)]
@@ -13,8 +15,8 @@ pub(crate) struct StrictClient {
     closed: bool,
     /// Items by id.
     items: HashMap<String, ItemState>,
-    /// The running response.
-    response: Option<ResponseState>,
+    /// Running responses by id.
+    responses: HashMap<String, ResponseState>,
     /// Responses that have ended.
     ended: HashSet<String>,
     /// `BumpGeneration` since the last response was created.
@@ -22,37 +24,16 @@ pub(crate) struct StrictClient {
     prompts: HashSet<u64>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct ItemState {
+    /// What the deltas of its transcript make.
+    transcript: String,
     speech_started: bool,
     speech_stopped: bool,
     committed: bool,
     added: bool,
     done: bool,
     transcribed: bool,
-}
-
-#[derive(Debug)]
-struct ResponseState {
-    id: String,
-    /// Id of its item, once announced.
-    item: Option<String>,
-    spoken: bool,
-    text: String,
-    audio: bool,
-    stage: Stage,
-}
-
-/// How far a response has come; each may only be followed by a later one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Created,
-    ItemAdded,
-    PartAdded,
-    AudioDone,
-    TextDone,
-    PartDone,
-    ItemDone,
 }
 
 impl StrictClient {
@@ -70,10 +51,10 @@ impl StrictClient {
             self.bumped = true;
         }
         if let Some(prompt) = command.get("prompt") {
-            let fresh = self.prompts.insert(prompt["response"].as_u64().ok_or("a prompt without response")?);
-            if !fresh || self.response.is_none() {
-                return Err(format!("{command} twice or without a response"));
-            }
+            self.asked(command, prompt)?;
+        }
+        if let Some(aside) = command.get("aside") {
+            self.asked(command, aside)?;
         }
         if command.get("close").is_some() {
             self.closed = true;
@@ -81,10 +62,30 @@ impl StrictClient {
         Ok(())
     }
 
+    /// One request for each response, in which calls and outputs are pairs.
+    fn asked(&mut self, command: &Value, prompt: &Value) -> Result<(), String> {
+        let fresh = self.prompts.insert(prompt["response"].as_u64().ok_or("a prompt without response")?);
+        if !fresh || self.responses.is_empty() {
+            return Err(format!("{command} twice or without a response"));
+        }
+        let mut owed: VecDeque<String> = VecDeque::new();
+        for message in prompt["messages"].as_array().ok_or("no messages")? {
+            match owed.pop_front() {
+                Some(call) if message[0] == "tool" && message[1] == call.as_str() => continue,
+                Some(call) => return Err(format!("{command}: {message} where the output of {call} belongs")),
+                None if message[0] == "tool" => return Err(format!("{command}: {message} of no call")),
+                None => {}
+            }
+            let calls = message[2].as_array().into_iter().flatten();
+            owed.extend(calls.filter_map(|call| call[0].as_str().map(ToOwned::to_owned)));
+        }
+        if owed.is_empty() { Ok(()) } else { Err(format!("{command}: calls without output: {owed:?}")) }
+    }
+
     /// At the end of a session; `over`: it has been closed, so nothing may be open.
     pub(crate) fn at_end(&self, over: bool) -> Result<(), String> {
-        match &self.response {
-            Some(response) if over => Err(format!("{} never ended", response.id)),
+        match self.responses.keys().next() {
+            Some(response) if over => Err(format!("{response} never ended")),
             _ if over && !self.closed => Err("never closed".to_owned()),
             _ => Ok(()),
         }
@@ -93,7 +94,7 @@ impl StrictClient {
     /// What has begun and not ended: committed items without transcript, a response without `response.done`.
     pub(crate) fn unsettled(&self) -> Vec<String> {
         let items = self.items.iter().filter(|(_, item)| item.committed && !(item.done && item.transcribed));
-        items.map(|(id, _)| id).chain(self.response.iter().map(|response| &response.id)).cloned().collect()
+        items.map(|(id, _)| id).chain(self.responses.keys()).cloned().collect()
     }
 
     fn judge(&mut self, event: &Value) -> Result<(), String> {
@@ -110,13 +111,14 @@ impl StrictClient {
         self.begun = true;
         match kind {
             "session.created" | "session.updated" => match event["session"]["type"].as_str() {
-                Some("realtime") => Ok(()),
-                _ => Err("not a realtime session".to_owned()),
+                Some("realtime" | "transcription") => Ok(()),
+                _ => Err("a session of no type".to_owned()),
             },
             "error" => self.error(&event["error"]),
             "input_audio_buffer.cleared" => Ok(()),
             "response.created" => self.created(&event["response"]),
             "response.done" => self.done(&event["response"]),
+            "rate_limits.updated" if event["rate_limits"].is_array() => Ok(()),
             _ if kind.starts_with("input_audio_buffer.") => self.buffer(kind, event),
             _ if kind.starts_with("conversation.item.") => self.conversation(kind, event),
             _ if kind.starts_with("response.") => self.response(kind, event),
@@ -150,6 +152,15 @@ impl StrictClient {
                 item.speech_started && !item.committed && event["audio_end_ms"].is_u64(),
                 &mut item.speech_stopped,
             ),
+            "input_audio_buffer.timeout_triggered" => {
+                let times = (event["audio_start_ms"].as_u64(), event["audio_end_ms"].as_u64());
+                let fits = matches!(times, (Some(start), Some(end)) if start <= end);
+                return if fits && !item.committed {
+                    Ok(())
+                } else {
+                    Err("no stretch of silence".to_owned())
+                };
+            }
             "input_audio_buffer.committed" => (!item.added, &mut item.committed),
             _ => return Err("unknown event".to_owned()),
         };
@@ -186,7 +197,19 @@ impl StrictClient {
         let (fits, flag) = match kind {
             "conversation.item.added" => (!item.done, &mut item.added),
             "conversation.item.done" => (item.added, &mut item.done),
+            "conversation.item.input_audio_transcription.delta" => {
+                let fits = item.committed && !item.transcribed && !text(event, "delta")?.is_empty();
+                item.transcript.push_str(text(event, "delta")?);
+                return if fits { Ok(()) } else { Err("out of order".to_owned()) };
+            }
+            "conversation.item.input_audio_transcription.segment" => {
+                let fits = item.committed && !item.transcribed && text(event, "text")? == item.transcript;
+                return if fits { Ok(()) } else { Err("out of order".to_owned()) };
+            }
             "conversation.item.input_audio_transcription.completed" => {
+                if event["transcript"] != item.transcript.as_str() {
+                    return Err(format!("the deltas made {:?}", item.transcript));
+                }
                 let fits = item.committed
                     && event["transcript"].is_string()
                     && event["usage"]["seconds"].is_number();
@@ -211,64 +234,34 @@ impl StrictClient {
 
     fn created(&mut self, response: &Value) -> Result<(), String> {
         let id = text(response, "id")?.to_owned();
-        if self.response.is_some() || self.ended.contains(&id) || response["status"] != "in_progress" {
+        let state = ResponseState::new(response);
+        let taken = !state.aside && self.responses.values().any(|running| !running.aside);
+        if taken || self.ended.contains(&id) || response["status"] != "in_progress" {
             return Err("a response while another one runs, or not a new one".to_owned());
         }
-        let spoken = response["output_modalities"][0] == "audio";
-        self.bumped = false;
-        self.response = Some(ResponseState {
-            id,
-            item: None,
-            spoken,
-            text: String::new(),
-            audio: false,
-            stage: Stage::Created,
-        });
+        if !state.aside {
+            self.bumped = false;
+        }
+        self.responses.insert(id, state);
         Ok(())
     }
 
     fn response(&mut self, kind: &str, event: &Value) -> Result<(), String> {
-        let running = self.response.as_mut().filter(|running| event["response_id"] == running.id.as_str());
-        let running = running.ok_or("of a response that is not running")?;
-        if event["output_index"] != 0 {
-            return Err("output_index is not 0".to_owned());
-        }
-        let whole = kind.starts_with("response.output_item.");
-        let id = text(if whole { &event["item"] } else { event }, if whole { "id" } else { "item_id" })?;
-        if whole {
-            item_object(&event["item"])?;
-        } else if event["content_index"] != 0 {
-            return Err("content_index is not 0".to_owned());
-        }
-        if kind == "response.output_item.added" {
-            running.item = Some(id.to_owned());
-        }
-        if running.item.as_deref() != Some(id) {
-            return Err("of an item that was not announced".to_owned());
-        }
-        let (from, to) = running.step(kind, event)?;
-        if running.stage != from {
-            return Err(format!("out of order: after {:?}", running.stage));
-        }
-        running.stage = to;
-        Ok(())
+        let running = self.responses.get_mut(text(event, "response_id")?);
+        running.ok_or("of a response that is not running")?.event(kind, event)
     }
 
     fn done(&mut self, response: &Value) -> Result<(), String> {
-        let running = self.response.take().filter(|running| response["id"] == running.id.as_str());
-        let running = running.ok_or("not of the running response")?;
-        let output = response["output"].as_array().ok_or("no output")?;
-        match (running.stage, output.as_slice()) {
-            (Stage::Created, []) => {}
-            (Stage::ItemDone, [item]) if item["id"].as_str() == running.item.as_deref() => item_object(item)?,
-            _ => return Err(format!("output does not fit {running:?}")),
-        }
+        let id = text(response, "id")?;
+        let running = self.responses.remove(id).ok_or("not of a running response")?;
+        self.ended.insert(id.to_owned());
+        running.is_whole(response)?;
         let (status, details) = (text(response, "status")?, &response["status_details"]);
         let fits = match status {
             "completed" => details.is_null() && response["usage"]["total_tokens"].is_u64(),
             "cancelled" => {
                 let reason = details["reason"].as_str();
-                self.bumped && matches!(reason, Some("turn_detected" | "client_cancelled"))
+                (self.bumped || running.aside) && matches!(reason, Some("turn_detected" | "client_cancelled"))
             }
             "incomplete" => {
                 matches!(details["reason"].as_str(), Some("max_output_tokens" | "content_filter"))
@@ -276,46 +269,11 @@ impl StrictClient {
             "failed" => details["error"]["message"].is_string(),
             _ => false,
         };
-        self.ended.insert(running.id);
         if fits {
             Ok(())
         } else {
             Err("status and details do not fit, or no bump before the cancel".to_owned())
         }
-    }
-}
-
-impl ResponseState {
-    /// From which stage to which an event leads.
-    fn step(&mut self, kind: &str, event: &Value) -> Result<(Stage, Stage), String> {
-        let kind_of_part = if self.spoken { "audio" } else { "text" };
-        let before_text = if self.spoken { Stage::AudioDone } else { Stage::PartAdded };
-        Ok(match (kind, self.spoken) {
-            ("response.output_item.added", _) => (Stage::Created, Stage::ItemAdded),
-            ("response.content_part.added", _) if event["part"]["type"] == kind_of_part => {
-                (Stage::ItemAdded, Stage::PartAdded)
-            }
-            ("response.output_audio.delta", true) => {
-                self.audio |= !text(event, "delta")?.is_empty();
-                (Stage::PartAdded, Stage::PartAdded)
-            }
-            ("response.output_audio_transcript.delta", true) | ("response.output_text.delta", false) => {
-                self.text.push_str(text(event, "delta")?);
-                (Stage::PartAdded, Stage::PartAdded)
-            }
-            ("response.output_audio.done", true) => (Stage::PartAdded, Stage::AudioDone),
-            ("response.output_audio_transcript.done", true) if text(event, "transcript")? == self.text => {
-                (before_text, Stage::TextDone)
-            }
-            ("response.output_text.done", false) if text(event, "text")? == self.text => {
-                (before_text, Stage::TextDone)
-            }
-            ("response.content_part.done", _) if event["part"]["type"] == kind_of_part => {
-                (Stage::TextDone, Stage::PartDone)
-            }
-            ("response.output_item.done", _) => (Stage::PartDone, Stage::ItemDone),
-            _ => return Err("unknown event, or not what was said before".to_owned()),
-        })
     }
 }
 
@@ -326,16 +284,21 @@ fn once(fits: bool, flag: &mut bool) -> Result<(), String> {
     Ok(())
 }
 
-fn item_object(item: &Value) -> Result<(), String> {
+pub(crate) fn item_object(item: &Value) -> Result<(), String> {
     text(item, "id")?;
-    let known = item["type"] == "message"
-        && item["object"] == "realtime.item"
-        && matches!(item["role"].as_str(), Some("user" | "assistant" | "system"))
-        && matches!(item["status"].as_str(), Some("in_progress" | "completed" | "incomplete"))
-        && item["content"].is_array();
-    if known { Ok(()) } else { Err("not an item".to_owned()) }
+    let known = match item["type"].as_str() {
+        Some("message") => {
+            matches!(item["role"].as_str(), Some("user" | "assistant" | "system"))
+                && item["content"].is_array()
+        }
+        Some("function_call") => ["call_id", "name", "arguments"].iter().all(|key| item[key].is_string()),
+        Some("function_call_output") => ["call_id", "output"].iter().all(|key| item[key].is_string()),
+        _ => false,
+    };
+    let status = matches!(item["status"].as_str(), Some("in_progress" | "completed" | "incomplete"));
+    if known && status && item["object"] == "realtime.item" { Ok(()) } else { Err("not an item".to_owned()) }
 }
 
-fn text<'a>(of: &'a Value, key: &str) -> Result<&'a str, String> {
+pub(crate) fn text<'a>(of: &'a Value, key: &str) -> Result<&'a str, String> {
     of[key].as_str().ok_or_else(|| format!("no {key}"))
 }

@@ -117,6 +117,16 @@ impl ChatClient {
     /// caller's unit, for a server that keeps a cache per unit.
     #[must_use]
     pub fn stream(&self, request: &ChatRequest, slot: u16) -> ChatStream {
+        self.stream_in(request, Some(slot))
+    }
+
+    /// The same in whichever slot is free.
+    #[must_use]
+    pub fn stream_in_any_slot(&self, request: &ChatRequest) -> ChatStream {
+        self.stream_in(request, None)
+    }
+
+    fn stream_in(&self, request: &ChatRequest, slot: Option<u16>) -> ChatStream {
         let client = self.clone();
         // The body depends on the endpoint, which may change while the request waits for it.
         let request = request.clone();
@@ -125,9 +135,14 @@ impl ChatClient {
     }
 
     /// Sends the request and waits for the response's headers.
-    async fn open(mut self, request: &ChatRequest, slot: u16) -> Result<reqwest::Response, ChatError> {
+    async fn open(
+        mut self,
+        request: &ChatRequest,
+        slot: Option<u16>,
+    ) -> Result<reqwest::Response, ChatError> {
         let endpoint = self.current_endpoint().await?;
-        let body = wire::request_body(endpoint.model.as_deref(), request, endpoint.slot_hint.then_some(slot));
+        let body =
+            wire::request_body(endpoint.model.as_deref(), request, slot.filter(|_| endpoint.slot_hint));
         let mut call = self
             .http
             .post(endpoint.url)

@@ -1,0 +1,201 @@
+//! The response as the server shows it, and what things cost.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::audio::AudioFormat;
+
+use super::audio_format::ShownFormat;
+use super::encode::seconds;
+use super::id::{ConversationId, ResponseId};
+use super::item::{Item, ItemStatus};
+use super::response_request::{MaxTokens, Modality};
+
+/// A response, as it is at that moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResponseObject {
+    /// Its id.
+    pub id: ResponseId,
+    /// Where the answer goes; `None`: nowhere.
+    pub conversation: Option<ConversationId>,
+    /// How it stands.
+    pub status: ResponseStatus,
+    /// What it consists of so far.
+    pub output: Vec<Item>,
+    /// What it consists of.
+    pub modality: Modality,
+    /// Limit of the answer.
+    pub tokens_max: MaxTokens,
+    /// Format of its audio.
+    pub format: AudioFormat,
+    /// Name of the voice.
+    pub voice: String,
+    /// The client's own.
+    pub metadata: Option<Map<String, Value>>,
+    /// What it cost; only at the end.
+    pub usage: Option<Usage>,
+}
+
+/// Status of a response with its details. Every response ends in exactly one of the last four.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResponseStatus {
+    /// Running.
+    InProgress,
+    /// The model was done.
+    Completed,
+    /// Stopped by the user's voice or by the client.
+    Cancelled(StatusDetails),
+    /// Stopped by a limit.
+    Incomplete(StatusDetails),
+    /// Stopped by a fault.
+    Failed(ErrorObject),
+}
+
+/// Why a response did not complete: `status_details.reason`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatusDetails {
+    /// The user began to speak.
+    TurnDetected,
+    /// The client asked for it.
+    ClientCancelled,
+    /// `max_output_tokens` was reached.
+    MaxOutputTokens,
+    /// The model server's filter cut it.
+    ContentFilter,
+}
+
+/// An error inside another event.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct ErrorObject {
+    /// `error.type`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// `error.code`.
+    pub code: &'static str,
+    /// In words.
+    pub message: String,
+}
+
+/// Tokens of a response: of text as the model server counts them, of audio by its length. The model sees text only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Of the prompt.
+    pub input: u32,
+    /// Of these, from the model server's cache.
+    pub input_cached: u32,
+    /// Of the answer.
+    pub output: u32,
+    /// Milliseconds of the user's audio that the response is the first to answer.
+    pub audio_in_ms: u32,
+    /// Milliseconds of audio in the answer.
+    pub audio_out_ms: u32,
+}
+
+/// Cost of a transcription: the length of the audio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TranscriptionUsage {
+    /// Milliseconds of audio.
+    pub audio_ms: u32,
+}
+
+impl Serialize for ResponseStatus {
+    /// The word alone; `status_details` is a member of its own.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl ResponseStatus {
+    /// The wire's `status`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Cancelled(_) => "cancelled",
+            Self::Incomplete(_) => "incomplete",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// State in which the response leaves its item.
+    #[must_use]
+    pub const fn item_status(&self) -> ItemStatus {
+        match self {
+            Self::InProgress => ItemStatus::InProgress,
+            Self::Completed => ItemStatus::Completed,
+            Self::Cancelled(_) | Self::Incomplete(_) | Self::Failed(_) => ItemStatus::Incomplete,
+        }
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        match self {
+            Self::InProgress | Self::Completed => None,
+            Self::Cancelled(reason) | Self::Incomplete(reason) => {
+                Some(json!({"type": self.as_str(), "reason": reason}))
+            }
+            Self::Failed(error) => Some(json!({"type": self.as_str(), "error": error})),
+        }
+    }
+}
+
+impl Serialize for ResponseObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(11))?;
+        map.serialize_entry("object", "realtime.response")?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("status", &self.status)?;
+        map.serialize_entry("status_details", &self.status.details())?;
+        map.serialize_entry("output", &self.output)?;
+        map.serialize_entry("conversation_id", &self.conversation)?;
+        map.serialize_entry("output_modalities", &self.modality.on_wire())?;
+        map.serialize_entry("max_output_tokens", &self.tokens_max)?;
+        map.serialize_entry(
+            "audio",
+            &json!({"output": {"format": ShownFormat(self.format), "voice": self.voice}}),
+        )?;
+        map.serialize_entry("usage", &self.usage)?;
+        map.serialize_entry("metadata", &self.metadata)?;
+        map.end()
+    }
+}
+
+/// Tokens that the length of audio stands for: one per 100 ms of the user's, one per 50 ms of the model's.
+///
+/// # Source
+/// OpenAI, "Managing costs" of the Realtime API guide.
+const fn audio_tokens(ms: u32, per_ms: u32) -> u32 {
+    ms.div_ceil(per_ms)
+}
+
+impl Serialize for Usage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (heard, spoken) = (audio_tokens(self.audio_in_ms, 100), audio_tokens(self.audio_out_ms, 50));
+        let (input, output) = (self.input.saturating_add(heard), self.output.saturating_add(spoken));
+        let mut map = serializer.serialize_map(Some(5))?;
+        map.serialize_entry("total_tokens", &(u64::from(input) + u64::from(output)))?;
+        map.serialize_entry("input_tokens", &input)?;
+        map.serialize_entry("output_tokens", &output)?;
+        let cached = json!({"text_tokens": self.input_cached, "audio_tokens": 0, "image_tokens": 0});
+        map.serialize_entry(
+            "input_token_details",
+            &json!({
+                "text_tokens": self.input, "audio_tokens": heard, "image_tokens": 0,
+                "cached_tokens": self.input_cached, "cached_tokens_details": cached,
+            }),
+        )?;
+        let details = json!({"text_tokens": self.output, "audio_tokens": spoken});
+        map.serialize_entry("output_token_details", &details)?;
+        map.end()
+    }
+}
+
+impl Serialize for TranscriptionUsage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("type", "duration")?;
+        map.serialize_entry("seconds", &seconds(self.audio_ms))?;
+        map.end()
+    }
+}

@@ -1,0 +1,195 @@
+//! What `response.create` asks for.
+
+use serde::ser::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::audio::AudioFormat;
+use crate::message::{FunctionTool, ToolChoice};
+
+use super::audio_format::audio_format;
+use super::client_event::{ELEMENTS_MAX, TEXT_BYTES_MAX};
+use super::error::Fault;
+use super::field::{Field, Fields};
+use super::id::ItemId;
+use super::item::ClientItem;
+use super::session_update::voice;
+use super::tool::{tool_choice, tools};
+
+/// Most tokens of one response that can be asked for. Source: `realtime_response_create_params.py`, openai
+/// 3.57.0.
+const TOKENS_MAX: u32 = 4_096;
+
+/// Metadata of a response: pairs, and bytes of a key and of a value.
+/// Source: `realtime_response_create_params.py`, openai 3.57.0 (there in characters).
+const METADATA_PAIRS_MAX: usize = 16;
+const METADATA_KEY_BYTES_MAX: usize = 64;
+const METADATA_VALUE_BYTES_MAX: usize = 512;
+
+/// One element of `response.create`'s `input`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputItem {
+    /// An item of its own.
+    Own(ClientItem),
+    /// An item of the conversation.
+    Reference(String),
+}
+
+/// What the model answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modality {
+    /// `["audio"]`: speech and its transcript.
+    Audio,
+    /// `["text"]`.
+    Text,
+}
+
+/// `max_output_tokens`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaxTokens {
+    /// `"inf"`: what the model server allows.
+    Unlimited,
+    /// At most this many, `1..=4096`.
+    AtMost(u32),
+}
+
+/// What `response.create` asks for; `None`: as the session has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResponseRequest {
+    /// Instead of the session's instructions.
+    pub instructions: Option<String>,
+    /// Instead of the session's modality.
+    pub modality: Option<Modality>,
+    /// Instead of the session's limit.
+    pub tokens_max: Option<MaxTokens>,
+    /// Instead of the session's functions; empty: none.
+    pub tools: Option<Vec<FunctionTool>>,
+    /// Instead of the session's choice.
+    pub tool_choice: Option<ToolChoice>,
+    /// Instead of the session's output format.
+    pub format: Option<AudioFormat>,
+    /// Instead of the session's voice.
+    pub voice: Option<String>,
+    /// Returned in the response object.
+    pub metadata: Option<Map<String, Value>>,
+    /// `conversation: "none"`: the answer does not become part of the conversation.
+    pub out_of_band: bool,
+    /// The context instead of the conversation; empty: none at all.
+    pub input: Option<Vec<InputItem>>,
+}
+
+impl InputItem {
+    fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
+        let item = field.fields()?;
+        let is_reference = item.optional("type", Field::text)? == Some("item_reference");
+        if is_reference {
+            return item.required("id", |id| id.owned_up_to(ItemId::BYTES_MAX)).map(Self::Reference);
+        }
+        let own = ClientItem::read(&item)?;
+        if own.audio.is_some() {
+            // It would have to be heard first; the conversation does that.
+            return Err(
+                field.not_implemented("audio without a transcript here", "an item of the conversation")
+            );
+        }
+        Ok(Self::Own(own))
+    }
+}
+
+impl Modality {
+    pub(super) fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
+        const ACCEPTED: &str = "[\"audio\"] or [\"text\"]";
+        let elements = field.elements()?;
+        let [only] = elements.as_slice() else {
+            return Err(field.wrong_value(format!("an array of {} modalities", elements.len()), ACCEPTED));
+        };
+        match only.text()? {
+            "audio" => Ok(Self::Audio),
+            "text" => Ok(Self::Text),
+            other => Err(only.wrong_word(other, ACCEPTED)),
+        }
+    }
+
+    pub(super) const fn on_wire(self) -> [&'static str; 1] {
+        match self {
+            Self::Audio => ["audio"],
+            Self::Text => ["text"],
+        }
+    }
+}
+
+impl MaxTokens {
+    pub(super) fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
+        if !field.is_string() {
+            return field.integer(1..=TOKENS_MAX).map(Self::AtMost);
+        }
+        match field.text()? {
+            "inf" => Ok(Self::Unlimited),
+            other => Err(field.wrong_word(other, format!("1 to {TOKENS_MAX}, or 'inf'"))),
+        }
+    }
+}
+
+impl Serialize for MaxTokens {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Unlimited => serializer.serialize_str("inf"),
+            Self::AtMost(tokens) => serializer.serialize_u32(*tokens),
+        }
+    }
+}
+
+impl ResponseRequest {
+    pub(super) fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
+        let response = field.fields()?;
+        let audio = response.optional("audio", Field::fields)?;
+        let output = audio.map(|audio| audio.optional("output", Field::fields)).transpose()?.flatten();
+        let of_output = |output: &Fields<'_, '_>| {
+            Ok((output.optional("format", audio_format)?, output.optional("voice", voice)?))
+        };
+        let (format, voice) = output.as_ref().map(of_output).transpose()?.unwrap_or_default();
+        let out_of_band = response.optional("conversation", |field| match field.text()? {
+            "auto" => Ok(false),
+            "none" => Ok(true),
+            other => Err(field.wrong_word(other, "'auto' or 'none'")),
+        })?;
+        Ok(Self {
+            instructions: response.optional("instructions", |field| field.owned_up_to(TEXT_BYTES_MAX))?,
+            modality: response.optional("output_modalities", Modality::read)?,
+            tokens_max: response.optional("max_output_tokens", MaxTokens::read)?,
+            tools: response.optional("tools", tools)?,
+            tool_choice: response.optional("tool_choice", tool_choice)?,
+            format,
+            voice,
+            metadata: response.optional("metadata", metadata)?,
+            out_of_band: out_of_band.unwrap_or(false),
+            input: response.optional("input", input)?,
+        })
+    }
+}
+
+fn input(field: &Field<'_, '_>) -> Result<Vec<InputItem>, Fault> {
+    let elements = field.elements()?;
+    if elements.len() > ELEMENTS_MAX {
+        return Err(field.wrong_value(
+            format!("an array of {} items", elements.len()),
+            format!("at most {ELEMENTS_MAX} items"),
+        ));
+    }
+    elements.iter().map(InputItem::read).collect()
+}
+
+fn metadata(field: &Field<'_, '_>) -> Result<Map<String, Value>, Fault> {
+    let fields = field.fields()?;
+    let mut map = Map::new();
+    for (key, value) in fields.members() {
+        if key.len() > METADATA_KEY_BYTES_MAX {
+            let (param, found) = (field.path().to_owned(), key.len());
+            return Err(Fault::TooLong { param, found, allowed: METADATA_KEY_BYTES_MAX });
+        }
+        map.insert(key.to_owned(), value.owned_up_to(METADATA_VALUE_BYTES_MAX)?.into());
+        if map.len() > METADATA_PAIRS_MAX {
+            return Err(field.wrong_value("too many pairs", format!("at most {METADATA_PAIRS_MAX} pairs")));
+        }
+    }
+    Ok(map)
+}

@@ -1,0 +1,340 @@
+//! Responses of a session: who may have one, what the model is asked, and how each ends.
+
+use crate::audio::SampleRate;
+use crate::message::{
+    ChatRequest, FinishReason, Moment, ResponseKey, SpeechOut, TokenUsage, ToolChoice, TtsSettings,
+};
+use crate::protocol::{
+    AudioDelta, ErrorObject, Fault, InputItem, Item, MaxTokens, Modality, ResponseRequest, ResponseStatus,
+    ServerEvent, SessionKind, StatusDetails, Usage, quoted,
+};
+
+use super::conversation::Conversation;
+use super::outbox::Outbox;
+use super::response::{Question, Response, Wait, failure};
+use super::timer::Timer;
+use super::{ASIDES_MAX, Command, Phase, Session, prompt, settings};
+use crate::message::ChatMessage;
+
+impl Session {
+    /// `response.create`.
+    pub(super) fn create_response(&mut self, request: ResponseRequest) -> Result<(), Fault> {
+        if self.phase != Phase::Open {
+            return Err(Fault::ShuttingDown);
+        }
+        if self.settings.kind == SessionKind::Transcription {
+            return Err(Fault::NoResponses);
+        }
+        let modality = request.modality.unwrap_or(self.settings.output_modality);
+        let aside = request.out_of_band && modality == Modality::Text;
+        match &self.response {
+            Some(active) if !aside => return Err(Fault::ActiveResponse { active: active.id.to_string() }),
+            _ if aside && self.asides.len() >= ASIDES_MAX => {
+                return Err(Fault::TooManyResponses { running: self.asides.len() });
+            }
+            _ => {}
+        }
+        if self.has_spoken
+            && modality == Modality::Audio
+            && let Some(asked) = request.voice.as_ref().filter(|asked| **asked != self.settings.voice)
+        {
+            let (current, param) = (self.settings.voice.clone(), "response.audio.output.voice");
+            return Err(Fault::VoiceFixed { current, asked: quoted(asked), param });
+        }
+        for (at, item) in request.input.iter().flatten().enumerate() {
+            match item {
+                InputItem::Reference(id) if !self.conversation.contains(id) => {
+                    let param = format!("response.input[{at}].id");
+                    let code = "response_create_invalid_item_id";
+                    return Err(Fault::ItemNotFound { code, param, found: quoted(id) });
+                }
+                InputItem::Reference(_) => {}
+                InputItem::Own(item) => self.check_images(&item.body, "response.input")?,
+            }
+        }
+        self.start_response(request);
+        Ok(())
+    }
+
+    pub(super) fn start_response(&mut self, request: ResponseRequest) {
+        let ResponseRequest {
+            instructions,
+            modality,
+            tokens_max,
+            tools,
+            tool_choice,
+            format,
+            voice,
+            metadata,
+            out_of_band,
+            input,
+        } = request;
+        let settings = &self.settings;
+        let question = Question {
+            waits: self.hearing.unsettled(),
+            instructions,
+            input,
+            tools: tools.unwrap_or_else(|| settings.tools.clone()),
+            tool_choice: tool_choice.unwrap_or_else(|| settings.tool_choice.clone()),
+        };
+        let mut response = Response::new(ResponseKey(self.next_response), question);
+        self.next_response = self.next_response.wrapping_add(1);
+        response.out_of_band = out_of_band;
+        response.modality = modality.unwrap_or(settings.output_modality);
+        response.tokens_max = tokens_max.unwrap_or(settings.tokens_max);
+        response.format = format.unwrap_or(settings.output_format);
+        response.voice = voice.unwrap_or_else(|| settings.voice.clone());
+        response.metadata = metadata;
+        let object = response.object(&self.conversation, ResponseStatus::InProgress, None);
+        self.send(ServerEvent::ResponseCreated(object));
+        let key = response.key;
+        if response.is_aside() {
+            self.asides.push(response);
+        } else {
+            debug_assert!(self.response.is_none());
+            self.timers.stop(Timer::Idle);
+            self.response = Some(response);
+        }
+        self.ask_if_settled(key);
+    }
+
+    /// `response.cancel`.
+    pub(super) fn cancel_response(&mut self, id: Option<&str>) -> Result<(), Fault> {
+        if let Some(id) = id
+            && let Some(aside) = self.asides.iter().find(|aside| aside.id.as_str() == id)
+        {
+            let key = aside.key;
+            self.finish_response(key, ResponseStatus::Cancelled(StatusDetails::ClientCancelled), None);
+            return Ok(());
+        }
+        let found = match (&self.response, id) {
+            (Some(active), Some(id)) if active.id.as_str() != id => {
+                format!("{} was asked for and {} is running", quoted(id), active.id)
+            }
+            (Some(_), _) => {
+                // The client wants silence, also for what its cancelled response has kept waiting.
+                self.owed = false;
+                self.command(Command::BumpGeneration);
+                self.stop_response(StatusDetails::ClientCancelled);
+                return Ok(());
+            }
+            (None, _) => "none is running".to_owned(),
+        };
+        Err(Fault::NothingToCancel { found })
+    }
+
+    /// Something that prompts may wait for has become something else, or is settled.
+    pub(super) fn replace_wait(&mut self, from: Wait, to: Option<Wait>) {
+        let mut settled = Vec::new();
+        for response in self.response.iter_mut().chain(&mut self.asides) {
+            let Some(question) = &mut response.question else { continue };
+            let Some(at) = question.waits.iter().position(|wait| *wait == from) else { continue };
+            match to {
+                Some(to) => question.waits[at] = to,
+                None => {
+                    question.waits.swap_remove(at);
+                    settled.push(response.key);
+                }
+            }
+        }
+        for key in settled {
+            self.ask_if_settled(key);
+        }
+    }
+
+    /// Asks the model once everything that was said before is known.
+    fn ask_if_settled(&mut self, key: ResponseKey) {
+        let Some(response) = self.response.iter_mut().chain(&mut self.asides).find(|it| it.key == key) else {
+            return;
+        };
+        let Some(question) = response.question.take_if(|question| question.waits.is_empty()) else {
+            return;
+        };
+        if !response.out_of_band {
+            // Everything that has been said is in the conversation now: this answer is the answer to it.
+            self.owed = false;
+            response.heard_ms = std::mem::take(&mut self.heard_ms);
+        }
+        let reads_conversation = question.input.is_none();
+        let tokens_max = match response.tokens_max {
+            MaxTokens::Unlimited => None,
+            MaxTokens::AtMost(tokens) => Some(tokens),
+        };
+        let (spoken, aside) = (response.modality == Modality::Audio, response.is_aside());
+        let voice = TtsSettings { rate: response.format.rate(), speed: self.settings.speed };
+        if reads_conversation && self.conversation.is_too_long() {
+            let (kind, code) = ("invalid_request_error", "context_length_exceeded");
+            let message = "the conversation is longer than the model can read, and truncation is disabled";
+            let error = ErrorObject { kind, code, message: message.to_owned() };
+            self.finish_response(key, ResponseStatus::Failed(error), None);
+            return;
+        }
+        let Question { instructions, input, tools, tool_choice, .. } = *question;
+        let messages = self.messages(instructions, input);
+        let tool_choice = if tools.is_empty() { ToolChoice::Auto } else { tool_choice };
+        let request = Box::new(ChatRequest { messages, tools, tool_choice, tokens_max, spoken });
+        if aside {
+            self.command(Command::Aside { response: key, request });
+            return;
+        }
+        if spoken && voice != self.voice {
+            self.voice = voice;
+            self.command(Command::TtsSettings(voice));
+        }
+        self.command(Command::Prompt { response: key, request });
+    }
+
+    /// What the model is to see: instructions, then the conversation or what the client gave instead of it.
+    fn messages(&self, instructions: Option<String>, input: Option<Vec<InputItem>>) -> Vec<ChatMessage> {
+        let mut messages = Vec::new();
+        let instructions = instructions.unwrap_or_else(|| self.settings.instructions.clone());
+        if !instructions.is_empty() {
+            messages.push(ChatMessage::System(instructions));
+        }
+        match input {
+            None => messages.extend(self.conversation.messages()),
+            Some(input) => {
+                let items = input.into_iter().filter_map(|item| match item {
+                    InputItem::Own(item) => Some(Item::from(item)),
+                    // It may have been deleted while the response waited.
+                    InputItem::Reference(id) => self.conversation.item(&id).ok().cloned(),
+                });
+                let items: Vec<_> = items.collect();
+                messages.extend(prompt::messages(items.iter()));
+            }
+        }
+        messages
+    }
+
+    /// What became of the answer, frames of audio excepted. Of a response that has ended nothing is said any more.
+    pub(super) fn speech(&mut self, item: SpeechOut) {
+        match item {
+            SpeechOut::Text { response, chunk, .. } => {
+                self.with(response, |response, outbox, conversation| {
+                    response.text(chunk.as_str(), outbox, conversation);
+                });
+            }
+            SpeechOut::Call { response, piece, .. } => {
+                self.with(response, |response, outbox, conversation| {
+                    response.call(&piece, outbox, conversation);
+                });
+            }
+            SpeechOut::RateLimits { response, limits, .. } => {
+                self.with(response, |_, outbox, _| outbox.send(ServerEvent::RateLimitsUpdated(limits)));
+            }
+            SpeechOut::End { response, finish, usage, .. } if self.is_asked(response) => {
+                let status = match finish {
+                    FinishReason::Stop => ResponseStatus::Completed,
+                    FinishReason::Length => ResponseStatus::Incomplete(StatusDetails::MaxOutputTokens),
+                    FinishReason::ContentFilter => ResponseStatus::Incomplete(StatusDetails::ContentFilter),
+                };
+                self.finish_response(response, status, Some(usage));
+            }
+            SpeechOut::Failed { response, code, detail, .. } if self.is_asked(response) => {
+                if self.response.as_ref().is_some_and(|active| active.key == response) {
+                    // What is still being made of it is for nobody.
+                    self.command(Command::BumpGeneration);
+                }
+                let status = ResponseStatus::Failed(failure(code, detail.as_str()));
+                self.finish_response(response, status, None);
+            }
+            SpeechOut::Audio { .. } => unreachable!("frames of audio go through Session::audio"),
+            SpeechOut::End { .. } | SpeechOut::Failed { .. } | SpeechOut::SessionEnd { .. } => {}
+        }
+    }
+
+    fn is_asked(&self, key: ResponseKey) -> bool {
+        self.response.iter().chain(&self.asides).any(|it| it.key == key && it.question.is_none())
+    }
+
+    /// Does something with a response that the model has been asked for.
+    fn with(&mut self, key: ResponseKey, act: impl FnOnce(&mut Response, &mut Outbox, &mut Conversation)) {
+        let Self { response, asides, outbox, conversation, .. } = self;
+        let mut running = response.iter_mut().chain(asides);
+        if let Some(response) = running.find(|it| it.key == key && it.question.is_none()) {
+            act(response, outbox, conversation);
+        }
+    }
+
+    /// Where `samples` samples at `rate` of `response` belong, and counts them as sent.
+    ///
+    /// The rule that keeps the order on the wire: there is an answer only when [`Session::poll`] has nothing
+    /// left. On `None`, poll until it is empty; if that gave anything, ask again; if not, the frame is stale:
+    /// drop it. So the first frame of a message, which opens its item, takes two calls, every other one.
+    pub fn audio(
+        &mut self,
+        response: ResponseKey,
+        samples: usize,
+        rate: SampleRate,
+        now: Moment,
+    ) -> Option<AudioDelta<'_>> {
+        let Self { response: active, outbox, conversation, has_spoken, .. } = self;
+        let active = active.as_mut().filter(|active| {
+            active.key == response
+                && active.modality == Modality::Audio
+                && active.question.is_none()
+                && active.format.rate() == rate
+        })?;
+        active.open_message(outbox, conversation);
+        if !outbox.is_empty() {
+            return None;
+        }
+        *has_spoken = true;
+        active.audio(samples, now)
+    }
+
+    /// Ends the response that has the unit.
+    pub(super) fn stop_response(&mut self, reason: StatusDetails) {
+        if let Some(key) = self.response.as_ref().map(|active| active.key) {
+            self.finish_response(key, ResponseStatus::Cancelled(reason), None);
+        }
+    }
+
+    /// Ends every response.
+    pub(super) fn fail_responses(&mut self, error: &ErrorObject) {
+        let running: Vec<_> = self.response.iter().chain(&self.asides).map(|it| it.key).collect();
+        for key in running {
+            self.finish_response(key, ResponseStatus::Failed(error.clone()), None);
+        }
+    }
+
+    /// The only end of a response: closes its item and says `response.done`. Tokens are zero where they are not
+    /// known: the model server tells them at the end of an answer.
+    fn finish_response(&mut self, key: ResponseKey, status: ResponseStatus, usage: Option<TokenUsage>) {
+        let aside = self.asides.iter().position(|aside| aside.key == key);
+        let taken = match aside {
+            Some(at) => Some(self.asides.remove(at)),
+            None => self.response.take_if(|active| active.key == key),
+        };
+        let Some(mut response) = taken else {
+            return;
+        };
+        if aside.is_some() && usage.is_none() && response.question.is_none() {
+            self.command(Command::DropAside(key));
+        }
+        response.close(status.item_status(), &mut self.outbox, &mut self.conversation);
+        let usage = usage.unwrap_or_default();
+        let usage = Usage {
+            input: usage.input,
+            input_cached: usage.input_cached,
+            output: usage.output,
+            ..Usage::default()
+        };
+        let broken_off = !matches!(status, ResponseStatus::Completed | ResponseStatus::Incomplete(_));
+        let object = response.object(&self.conversation, status, Some(usage));
+        self.send(ServerEvent::ResponseDone(object));
+        match self.phase {
+            Phase::Open if aside.is_some() => {}
+            Phase::Open => {
+                if !broken_off && let Some(idle) = settings::idle_timeout(&self.settings) {
+                    let played = response.played_until.map_or(self.now, |until| until.max(self.now));
+                    self.idle_from_ms = self.hearing.audio_ms();
+                    self.timers.set(Timer::Idle, played + idle);
+                }
+                self.answer_if_owed();
+            }
+            Phase::Closing if !self.is_responding() => self.end(Fault::ShuttingDown),
+            Phase::Closing | Phase::Closed => {}
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The rules of one response: its items come one after the other, each complete before the next.
+
+use serde_json::Value;
+
+use crate::strict_client::{item_object, text};
+
+/// What has been seen of a response.
+#[derive(Debug)]
+pub(crate) struct ResponseState {
+    spoken: bool,
+    /// Out of band and in text: beside the one that has the voice.
+    pub(crate) aside: bool,
+    /// Its items in order; the last one may be open.
+    items: Vec<OutputItem>,
+}
+
+#[derive(Debug)]
+struct OutputItem {
+    id: String,
+    /// Name of the call, if it is one.
+    call: Option<String>,
+    /// What its deltas make.
+    text: String,
+    stage: Stage,
+    status: String,
+}
+
+/// How far an item has come; each may only be followed by a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Added,
+    PartAdded,
+    AudioDone,
+    TextDone,
+    PartDone,
+    Done,
+}
+
+impl ResponseState {
+    /// Of the object in `response.created`.
+    pub(crate) fn new(response: &Value) -> Self {
+        let spoken = response["output_modalities"][0] == "audio";
+        let aside = !spoken && response["conversation_id"].is_null();
+        Self { spoken, aside, items: Vec::new() }
+    }
+
+    /// An event of the response, its begin and end aside.
+    pub(crate) fn event(&mut self, kind: &str, event: &Value) -> Result<(), String> {
+        if kind == "response.output_item.added" {
+            return self.item_added(event);
+        }
+        let spoken = self.spoken;
+        let index = self.items.len().checked_sub(1).ok_or("of no item")?;
+        let item = &mut self.items[index];
+        let whole = kind == "response.output_item.done";
+        let id = text(if whole { &event["item"] } else { event }, if whole { "id" } else { "item_id" })?;
+        if id != item.id || event["output_index"] != index {
+            return Err("of an item that was not announced, or not the last one".to_owned());
+        }
+        if item.call.is_some() {
+            item.call_event(kind, event)
+        } else {
+            item.message_event(kind, event, spoken)
+        }
+    }
+
+    fn item_added(&mut self, event: &Value) -> Result<(), String> {
+        let item = &event["item"];
+        item_object(item)?;
+        let open = self.items.last().is_some_and(|item| item.stage != Stage::Done);
+        let known = self.items.iter().any(|known| item["id"] == known.id.as_str());
+        if open || known || event["output_index"] != self.items.len() || item["status"] != "in_progress" {
+            return Err("not the next item".to_owned());
+        }
+        let is_call = item["type"] == "function_call";
+        let empty = if is_call { item["arguments"] == "" } else { item["content"] == serde_json::json!([]) };
+        if !empty {
+            return Err("it holds something already".to_owned());
+        }
+        self.items.push(OutputItem {
+            id: text(item, "id")?.to_owned(),
+            call: if is_call { Some(text(item, "call_id")?.to_owned()) } else { None },
+            text: String::new(),
+            stage: Stage::Added,
+            status: String::new(),
+        });
+        Ok(())
+    }
+
+    /// Whether the object in `response.done` is what has been seen.
+    pub(crate) fn is_whole(&self, response: &Value) -> Result<(), String> {
+        let output = response["output"].as_array().ok_or("no output")?;
+        let fits = output.len() == self.items.len()
+            && output.iter().zip(&self.items).all(|(shown, seen)| {
+                seen.stage == Stage::Done
+                    && shown["id"] == seen.id.as_str()
+                    && shown["status"] == seen.status.as_str()
+            });
+        output.iter().try_for_each(item_object)?;
+        if fits { Ok(()) } else { Err(format!("output does not fit {self:?}")) }
+    }
+}
+
+impl OutputItem {
+    fn go(&mut self, from: Stage, to: Stage) -> Result<(), String> {
+        if self.stage != from {
+            return Err(format!("out of order: after {:?}", self.stage));
+        }
+        self.stage = to;
+        Ok(())
+    }
+
+    fn end(&mut self, from: Stage, event: &Value) -> Result<(), String> {
+        item_object(&event["item"])?;
+        text(&event["item"], "status")?.clone_into(&mut self.status);
+        self.go(from, Stage::Done)
+    }
+
+    fn message_event(&mut self, kind: &str, event: &Value, spoken: bool) -> Result<(), String> {
+        if kind != "response.output_item.done" && event["content_index"] != 0 {
+            return Err("content_index is not 0".to_owned());
+        }
+        let of_part = event["part"]["type"] == if spoken { "audio" } else { "text" };
+        let before_text = if spoken { Stage::AudioDone } else { Stage::PartAdded };
+        match (kind, spoken) {
+            ("response.content_part.added", _) if of_part => self.go(Stage::Added, Stage::PartAdded),
+            ("response.output_audio.delta", true) => {
+                text(event, "delta")?;
+                self.go(Stage::PartAdded, Stage::PartAdded)
+            }
+            ("response.output_audio_transcript.delta", true) | ("response.output_text.delta", false) => {
+                self.text.push_str(text(event, "delta")?);
+                self.go(Stage::PartAdded, Stage::PartAdded)
+            }
+            ("response.output_audio.done", true) => self.go(Stage::PartAdded, Stage::AudioDone),
+            ("response.output_audio_transcript.done", true) if text(event, "transcript")? == self.text => {
+                self.go(before_text, Stage::TextDone)
+            }
+            ("response.output_text.done", false) if text(event, "text")? == self.text => {
+                self.go(before_text, Stage::TextDone)
+            }
+            ("response.content_part.done", _) if of_part => self.go(Stage::TextDone, Stage::PartDone),
+            ("response.output_item.done", _) => self.end(Stage::PartDone, event),
+            _ => Err("unknown event, or not what was said before".to_owned()),
+        }
+    }
+
+    fn call_event(&mut self, kind: &str, event: &Value) -> Result<(), String> {
+        match kind {
+            "response.output_item.done" if event["item"]["arguments"] != self.text.as_str() => {
+                Err("not the arguments of the deltas".to_owned())
+            }
+            // Clients act on what is completed: nothing else may say so.
+            "response.output_item.done" if event["item"]["status"] == "completed" => {
+                self.end(Stage::TextDone, event)
+            }
+            "response.output_item.done" => self.end(Stage::Added, event),
+            _ if event["call_id"].as_str() != self.call.as_deref() => Err("of another call".to_owned()),
+            "response.function_call_arguments.delta" => {
+                self.text.push_str(text(event, "delta")?);
+                self.go(Stage::Added, Stage::Added)
+            }
+            "response.function_call_arguments.done" if text(event, "arguments")? == self.text => {
+                text(event, "name")?;
+                self.go(Stage::Added, Stage::TextDone)
+            }
+            _ => Err("unknown event, or not what was said before".to_owned()),
+        }
+    }
+}
