@@ -1,6 +1,6 @@
 //! Every capacity, as a sum with a comment per holder. Nothing grows after start.
 
-use crate::audio::ONSET_WINDOWS;
+use crate::audio::{ONSET_WINDOWS, SampleRate};
 use crate::message::{
     AudioIn, ClauseItem, FRAME_SAMPLES, SPEECH_FRAME_SAMPLES, SpeechItem, SpeechOut, SttEvent, VadEvent,
 };
@@ -99,8 +99,11 @@ pub const CLAUSE_ITEMS: usize = 96;
 pub const AUDIO_OUT_ITEMS: usize = 96 // about two seconds of audio
     + 16; // text and end events
 
-/// Audio of one `response.output_audio.delta`, in frames: 100 ms.
-pub const DELTA_FRAMES_MAX: usize = 5;
+/// Audio of one `response.output_audio.delta`, at most.
+pub const DELTA_MS_MAX: u32 = 100;
+
+/// Samples of one delta at the highest rate, 48 kHz.
+pub const DELTA_SAMPLES_MAX: usize = DELTA_MS_MAX as usize * 48;
 
 /// A drain that has taken longer is quarantined.
 pub const DRAIN_MS_MAX: u64 = 10_000;
@@ -120,6 +123,10 @@ pub const SHUTDOWN_MS_MAX: u64 = 10_000;
 
 const _: () = {
     assert!(CLAUSE_SAMPLES_MAX > FRAME_SAMPLES);
+    assert!(
+        FRAME_SAMPLES as u64 <= SampleRate::HZ_8K.samples_in(DELTA_MS_MAX),
+        "a delta holds a frame at every rate"
+    );
     assert!(AUDIO_IN_ITEMS > 3 && SPEECH_ITEMS > HISTORY_WINDOWS + SPEECH_BURST);
     assert!(UNITS_MAX <= u16::MAX as usize);
 };
