@@ -83,3 +83,25 @@ fn every_format_is_heard_as_it_was_spoken() {
         }
     }
 }
+
+/// RC-025: the good audio around what is refused is heard as if nothing had been.
+#[test]
+fn bad_audio_is_refused_and_leaves_no_trace() {
+    let long = "A".repeat(4_000);
+    let no_base64 =
+        ["###", "_-_-", r"AAAA\r\nAAAA", "AAA", "A", "AA==AAAA", "====", "AAAé", &(long.clone() + "#")];
+    for format in FORMATS {
+        let recording = sampled(recording_at, format.rate(), 0..RECORDING_MS);
+        let expected = turns(format, &recording, || 480);
+        let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), format);
+        for (piece, number) in recording.chunks(480).zip(0..) {
+            ear.hear(piece);
+            let audio = no_base64[number % no_base64.len()];
+            assert_eq!(ear.hear_nothing(audio), "invalid_base64", "{format:?}: {audio}");
+            if format.sample_bytes() == 2 {
+                assert_eq!(ear.hear_nothing("AAAA"), "invalid_audio_length", "{format:?}: half a sample");
+            }
+        }
+        assert!(ear.turns() == expected, "{format:?}");
+    }
+}

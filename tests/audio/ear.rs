@@ -81,6 +81,17 @@ impl Ear {
         self.settle();
     }
 
+    /// An append that is to be refused, its audio as it stands in the JSON; the error's code.
+    pub(crate) fn hear_nothing(&mut self, audio: &str) -> &'static str {
+        let message = Utf8Bytes::from(format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#));
+        let Ok(Decoded::Append(append)) = self.decoder.decode(message.as_str()) else { panic!("an append") };
+        let stamp = self.lease.stamp();
+        let result = self.uplink.append(&message, append, stamp, &mut self.lease.port().audio_in);
+        assert!(!self.uplink.is_waiting(), "nothing of {audio:?} waits");
+        self.settle();
+        result.expect_err("bad audio").fault().code().expect("a code")
+    }
+
     pub(crate) fn commit(&mut self) {
         let (stamp, commit) = (self.lease.stamp(), CommitId(self.commits));
         self.commits += 1;
