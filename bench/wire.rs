@@ -16,39 +16,57 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 /// Lengths of an append, milliseconds.
 const LENGTHS_MS: [u64; 3] = [20, 100, 1_000];
 
-/// Audio that is not all the same, 24 kHz.
-fn samples(ms: u64) -> Vec<i16> {
-    (0..ms * 24).map(|n| i16::try_from((n * 7_919) % 65_536).unwrap_or(i16::MIN)).collect()
+/// Formats of the wire; those of one kind cost the same per sample.
+const FORMATS: [(&str, AudioFormat); 3] =
+    [("", AudioFormat::DEFAULT), ("_pcmu", AudioFormat::Pcmu), ("_pcma", AudioFormat::Pcma)];
+
+/// Audio that is not all the same.
+fn samples(ms: u64, format: AudioFormat) -> Vec<i16> {
+    (0..ms * u64::from(format.rate().hz()) / 1_000)
+        .map(|n| i16::try_from((n * 7_919) % 65_536).unwrap_or(i16::MIN))
+        .collect()
 }
 
-fn append_message(ms: u64) -> Utf8Bytes {
-    let audio = base64_simd::STANDARD.encode_to_string(bytemuck::cast_slice::<_, u8>(&samples(ms)));
+fn append_message(ms: u64, format: AudioFormat) -> Utf8Bytes {
+    let samples = samples(ms, format);
+    let audio = match format.law() {
+        None => base64_simd::STANDARD.encode_to_string(bytemuck::cast_slice::<_, u8>(&samples)),
+        Some(law) => {
+            let mut bytes = vec![0; samples.len()];
+            law.compress(&samples, &mut bytes);
+            base64_simd::STANDARD.encode_to_string(bytes)
+        }
+    };
     format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#).into()
 }
 
 fn append(c: &mut Criterion) {
     let mut group = c.benchmark_group("append");
     for ms in LENGTHS_MS {
-        let message = append_message(ms);
+        let message = append_message(ms, AudioFormat::DEFAULT);
         group.throughput(Throughput::Bytes(message.len() as u64));
         let mut decoder = Decoder::new();
         group.bench_function(BenchmarkId::new("decode", format!("{ms}ms")), |b| {
             b.iter(|| matches!(decoder.decode(black_box(message.as_str())), Ok(Decoded::Append(_))));
         });
-        group.bench_function(BenchmarkId::new("to_ring", format!("{ms}ms")), |b| {
-            b.iter_custom(|iterations| to_ring(&message, ms, iterations));
-        });
+        for (name, format) in FORMATS {
+            let message = append_message(ms, format);
+            group.throughput(Throughput::Bytes(message.len() as u64));
+            group.bench_function(BenchmarkId::new(format!("to_ring{name}"), format!("{ms}ms")), |b| {
+                b.iter_custom(|iterations| to_ring(&message, ms, format, iterations));
+            });
+        }
     }
     group.finish();
 }
 
 /// Decodes `message` into the slots of a ring; taking the frames out again is not timed.
-fn to_ring(message: &Utf8Bytes, ms: u64, iterations: u64) -> Duration {
+fn to_ring(message: &Utf8Bytes, ms: u64, format: AudioFormat, iterations: u64) -> Duration {
     let bell: &'static StageBell = Box::leak(Box::new(StageBell::new(1, 1)));
     let ringer = Ringer::Stage(bell, UnitId::new(0));
     let (mut audio_in, mut consumer) = ring::<AudioIn>(AUDIO_IN_ITEMS, ringer, ringer);
-    let (mut decoder, mut uplink) = (Decoder::new(), Uplink::new(AudioFormat::DEFAULT));
-    let frames = (ms as usize * 24).div_ceil(FRAME_SAMPLES);
+    let (mut decoder, mut uplink) = (Decoder::new(), Uplink::new(format));
+    let frames = samples(ms, format).len().div_ceil(FRAME_SAMPLES);
     let batch = (AUDIO_IN_ITEMS / frames) as u64;
     let mut spent = Duration::ZERO;
     let mut left = iterations;
@@ -74,13 +92,12 @@ fn to_ring(message: &Utf8Bytes, ms: u64, iterations: u64) -> Duration {
 fn delta(c: &mut Criterion) {
     let mut group = c.benchmark_group("delta");
     let mut event_ids = EventIds::new();
-    for ms in [20, 100] {
-        let (samples, mut text) = (samples(ms), String::with_capacity(16 * 1_024));
+    for (ms, (name, format)) in [20, 100].into_iter().flat_map(|ms| FORMATS.map(|format| (ms, format))) {
+        let (samples, mut text) = (samples(ms, format), String::with_capacity(16 * 1_024));
         group.throughput(Throughput::Bytes(2 * samples.len() as u64));
         let (response, item) = (ResponseId::fresh(), ItemId::fresh());
-        let delta =
-            AudioDelta { response: &response, item: &item, output_index: 0, format: AudioFormat::DEFAULT };
-        group.bench_function(BenchmarkId::new("encode", format!("{ms}ms")), |b| {
+        let delta = AudioDelta { response: &response, item: &item, output_index: 0, format };
+        group.bench_function(BenchmarkId::new(format!("encode{name}"), format!("{ms}ms")), |b| {
             b.iter(|| {
                 text.clear();
                 encode_audio_delta(black_box(&delta), event_ids.fresh(), black_box(&samples), &mut text);

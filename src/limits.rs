@@ -1,6 +1,6 @@
 //! Every capacity, as a sum with a comment per holder. Nothing grows after start.
 
-use crate::audio::ONSET_WINDOWS;
+use crate::audio::{ONSET_WINDOWS, SampleRate};
 use crate::message::{
     AudioIn, ClauseItem, FRAME_SAMPLES, SPEECH_FRAME_SAMPLES, SpeechItem, SpeechOut, SttEvent, VadEvent,
 };
@@ -47,7 +47,7 @@ pub const HISTORY_WINDOWS: usize = (PREFIX_MS_MAX as usize * 16).div_ceil(SPEECH
     + ONSET_WINDOWS                                                                            // onset not yet confirmed
     + 1; // the window that the prefix begins in
 
-/// `audio_in`, in frames of up to 20 ms.
+/// `audio_in`, in frames of up to [`FRAME_SAMPLES`]; times at 24 kHz. An append that finds no room waits at the edge.
 pub const AUDIO_IN_ITEMS: usize = 25 // half a second that a client sends in one piece
     + 25                             // VAD workers are late by this much
     + 2; // a commit and a clear beside it
@@ -63,7 +63,7 @@ pub const SPEECH_BURST: usize = 4;
 /// 16 kHz samples that wait in VAD for their window.
 pub const PENDING_SAMPLES_MAX: usize = SPEECH_FRAME_SAMPLES - 1 // not quite a window
     + 2 * FRAME_SAMPLES // a frame at the lowest rate, 8 kHz
-    + 256; // the resampler's tail
+    + 256; // the resampler's tail at a change of rate, 49 at most
 
 /// Model samples that TTS puts into its resampler at once.
 pub const RESAMPLE_SAMPLES: usize = 96;
@@ -71,7 +71,7 @@ pub const RESAMPLE_SAMPLES: usize = 96;
 /// Samples at the session's rate that wait in TTS for room.
 pub const READY_SAMPLES_MAX: usize = FRAME_SAMPLES - 1 // not quite a frame
     + 6 * RESAMPLE_SAMPLES // from the lowest rate of a voice, 8 kHz, to 48 kHz
-    + 256; // the resampler's tail
+    + 256; // the resampler's tail, 145 at most
 
 /// VAD's half of `text_events`.
 pub const VAD_EVENT_ITEMS: usize = 24 // turns that end while the edge task is late
@@ -95,12 +95,16 @@ pub const TEXT_PROMPT_ITEMS: usize = 4;
 /// `clauses`: the model server is ahead of the voice by this many pieces of text.
 pub const CLAUSE_ITEMS: usize = 96;
 
-/// `audio_out`, in frames of up to 20 ms and events between them: the voice is ahead of the socket by this much.
+/// `audio_out`, in frames of up to [`FRAME_SAMPLES`] and events between them; times at 24 kHz. The voice is ahead of the
+/// socket by this much.
 pub const AUDIO_OUT_ITEMS: usize = 96 // about two seconds of audio
     + 16; // text and end events
 
-/// Audio of one `response.output_audio.delta`, in frames: 100 ms.
-pub const DELTA_FRAMES_MAX: usize = 5;
+/// Audio of one `response.output_audio.delta`, at most.
+pub const DELTA_MS_MAX: u32 = 100;
+
+/// Samples of one delta at the highest rate, 48 kHz.
+pub const DELTA_SAMPLES_MAX: usize = DELTA_MS_MAX as usize * 48;
 
 /// A drain that has taken longer is quarantined.
 pub const DRAIN_MS_MAX: u64 = 10_000;
@@ -120,6 +124,10 @@ pub const SHUTDOWN_MS_MAX: u64 = 10_000;
 
 const _: () = {
     assert!(CLAUSE_SAMPLES_MAX > FRAME_SAMPLES);
+    assert!(
+        FRAME_SAMPLES as u64 <= SampleRate::HZ_8K.samples_in(DELTA_MS_MAX),
+        "a delta holds a frame at every rate"
+    );
     assert!(AUDIO_IN_ITEMS > 3 && SPEECH_ITEMS > HISTORY_WINDOWS + SPEECH_BURST);
     assert!(UNITS_MAX <= u16::MAX as usize);
 };

@@ -1,5 +1,6 @@
 //! How samples stand on the wire.
 
+use super::g711::Law;
 use super::quantity::SampleRate;
 
 /// Format of a client's audio, mono.
@@ -35,6 +36,16 @@ impl AudioFormat {
         match self {
             Self::Pcm(_) => 2,
             Self::Pcmu | Self::Pcma => 1,
+        }
+    }
+
+    /// How its bytes are companded; `None`: they are the samples.
+    #[must_use]
+    pub const fn law(self) -> Option<Law> {
+        match self {
+            Self::Pcm(_) => None,
+            Self::Pcmu => Some(Law::Mu),
+            Self::Pcma => Some(Law::A),
         }
     }
 

@@ -1,8 +1,9 @@
-//! Pure signal handling: quantities, sample formats, resampling, log-mel features. No thread, no clock, no
+//! Pure signal handling: quantities, sample formats, companding, resampling, log-mel features. No thread, no clock, no
 //! ring.
 
 mod endpointer;
 mod format;
+mod g711;
 pub mod log_mel;
 pub mod pcm;
 mod quantity;
@@ -10,6 +11,7 @@ mod resample;
 
 pub use endpointer::{Endpointer, ONSET_WINDOWS, Transition};
 pub use format::AudioFormat;
+pub use g711::Law;
 pub use pcm::Sample;
 pub use quantity::SampleRate;
 pub use resample::{ResampleError, Resampler};

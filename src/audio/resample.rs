@@ -138,7 +138,7 @@ impl Resampler {
     /// No heap call, no lock.
     pub fn finish(&mut self, sink: &mut impl FnMut(&[f32])) {
         if let Some(filter) = self.filter.clone() {
-            let owed = (self.taken * u64::from(self.to.hz())).div_ceil(u64::from(self.from.hz()));
+            let owed = self.given + self.held();
             while self.given < owed {
                 let end = WINDOW_SAMPLES - 1;
                 self.window[self.filled..end].fill(0.0);
@@ -158,6 +158,12 @@ impl Resampler {
         self.phase = 0;
         self.taken = 0;
         self.given = 0;
+    }
+
+    /// Output samples that [`Resampler::finish`] would give.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        (self.taken * u64::from(self.to.hz())).div_ceil(u64::from(self.from.hz())) - self.given
     }
 
     /// Rate of the input.
@@ -392,8 +398,11 @@ mod tests {
                 for piece in input.chunks(chunk) {
                     resampler.push(piece, &mut |block: &[f32]| output.extend_from_slice(block));
                 }
+                let held = expected.len() - output.len();
+                assert_eq!(resampler.held(), held as u64, "{from:?} {to:?} in chunks of {chunk}");
                 resampler.finish(&mut |block: &[f32]| output.extend_from_slice(block));
                 assert_eq!(output, expected, "{from:?} {to:?} in chunks of {chunk}");
+                assert_eq!(resampler.held(), 0);
             }
             let middle = &expected[to.hz() as usize..9 * to.hz() as usize];
             for line in [50.0, 950.0, 1_050.0] {

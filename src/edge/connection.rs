@@ -31,9 +31,6 @@ const OUTBOUND_MAX: usize = 256;
 /// And bytes of them: a message of the client may be answered with its own megabyte.
 const OUTBOUND_BYTES_MAX: usize = 1_024 * 1_024;
 
-/// Bytes of JSON around the samples of one audio delta, and the samples.
-const DELTA_BYTES: usize = 8 * 1_024;
-
 /// Deltas in a row after which the other connections of this thread come first.
 const BURST_DELTAS_MAX: u32 = 4;
 
@@ -338,7 +335,7 @@ impl Connection {
                     self.session.handle(Input::Speech(event), clock::now());
                     self.follow_session();
                 }
-                Pulled::Audio(response) => self.send_audio(response),
+                Pulled::Audio(response, rate) => self.send_audio(response, rate),
             }
         }
         if self.outbound.is_empty() {
@@ -353,13 +350,13 @@ impl Connection {
         Ok(())
     }
 
-    fn send_audio(&mut self, response: ResponseKey) {
+    fn send_audio(&mut self, response: ResponseKey, rate: SampleRate) {
         let now = clock::now();
         // Twice: the first audio of a response opens its item, which is said first. Else nothing comes: it is stale.
         for _ in 0..2 {
             let samples = self.downlink.samples();
-            if let Some(delta) = self.session.audio(response, samples.len(), SampleRate::HZ_24K, now) {
-                let mut text = String::with_capacity(DELTA_BYTES);
+            if let Some(delta) = self.session.audio(response, samples.len(), rate, now) {
+                let mut text = String::new();
                 encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
                 self.burst += 1;
                 self.put_out(text);

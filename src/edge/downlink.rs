@@ -1,7 +1,8 @@
 //! Unit → client: the answer's audio and its events, in the order of `audio_out`, checked for staleness one last time.
 
-use crate::limits::DELTA_FRAMES_MAX;
-use crate::message::{FRAME_SAMPLES, ResponseKey, SpeechOut, Stamp};
+use crate::audio::SampleRate;
+use crate::limits::{DELTA_MS_MAX, DELTA_SAMPLES_MAX};
+use crate::message::{ResponseKey, SpeechOut, Stamp};
 use crate::unit::{EdgePort, Unit, UnitCounters};
 
 /// What comes next.
@@ -10,8 +11,8 @@ use crate::unit::{EdgePort, Unit, UnitCounters};
 pub enum Pulled {
     /// Nothing is there.
     Nothing,
-    /// Audio of one response; the samples are in [`Downlink::samples`].
-    Audio(ResponseKey),
+    /// Audio of one response, at one rate; the samples are in [`Downlink::samples`].
+    Audio(ResponseKey, SampleRate),
     /// An event of the answer.
     Event(SpeechOut),
 }
@@ -26,10 +27,10 @@ impl Downlink {
     /// Empty.
     #[must_use]
     pub fn new() -> Self {
-        Self { samples: Vec::with_capacity(DELTA_FRAMES_MAX * FRAME_SAMPLES) }
+        Self { samples: Vec::with_capacity(DELTA_SAMPLES_MAX) }
     }
 
-    /// The audio of the last pull: mono, at the session's output rate, at most 100 ms at 24 kHz.
+    /// The audio of the last pull: mono, whole frames, at most [`DELTA_MS_MAX`].
     #[must_use]
     pub fn samples(&self) -> &[i16] {
         &self.samples
@@ -48,11 +49,13 @@ impl Downlink {
             }
             match item {
                 SpeechOut::Audio { response, frame, .. } => {
-                    let full = self.samples.len() + frame.used().len() > self.samples.capacity();
-                    if full || audio_of.is_some_and(|of| of != *response) {
+                    let of = (*response, frame.rate);
+                    let samples = self.samples.len() + frame.used().len();
+                    let full = samples as u64 > frame.rate.samples_in(DELTA_MS_MAX);
+                    if audio_of.is_some_and(|pulled| full || pulled != of) {
                         break;
                     }
-                    audio_of = Some(*response);
+                    audio_of = Some(of);
                     self.samples.extend_from_slice(frame.used());
                     port.audio_out.pop();
                 }
@@ -60,7 +63,7 @@ impl Downlink {
                 _ => return port.audio_out.pop().map_or(Pulled::Nothing, Pulled::Event),
             }
         }
-        audio_of.map_or(Pulled::Nothing, Pulled::Audio)
+        audio_of.map_or(Pulled::Nothing, |(response, rate)| Pulled::Audio(response, rate))
     }
 }
 

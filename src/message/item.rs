@@ -3,7 +3,8 @@
 use super::ids::{CommitId, Epoch, ResponseKey, Stamp, UtteranceId};
 use crate::audio::SampleRate;
 
-/// Samples of one frame between edge and stages: 20 ms at 24 kHz, the usual append of a Realtime client.
+/// Samples of one frame between edge and stages: 20 ms at 24 kHz, the usual append of a Realtime client; 60 ms at 8 kHz,
+/// 10 ms at 48 kHz.
 pub const FRAME_SAMPLES: usize = 480;
 
 /// Samples of one frame from VAD to STT: one detector window, 32 ms at 16 kHz.
@@ -575,7 +576,7 @@ impl Default for VadSettings {
     }
 }
 
-/// Session → TTS, by triple buffer: the latest value wins.
+/// Session → TTS, by triple buffer: the latest value wins, and holds for answers whose first clause comes after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TtsSettings {
     /// Rate of the audio that the client wants.

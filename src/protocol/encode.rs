@@ -32,12 +32,18 @@ pub struct AudioDelta<'a> {
 const _: () =
     assert!(cfg!(target_endian = "little"), "the wire's samples are little-endian, and are sent as they lie");
 
-/// Appends one `response.output_audio.delta` with these samples (mono, at the session's output rate) to
-/// `out`.
+/// Samples that are companded at once. A multiple of 3, so that pieces are whole base64 quanta.
+const COMPANDED_SAMPLES: usize = 480;
+
+/// Bytes of an audio delta around its base64, at most: names and ids.
+const AROUND_BYTES_MAX: usize = 350;
+
+/// Appends one `response.output_audio.delta` with these samples (mono, at the format's rate) to `out`.
 ///
-/// One pass, no intermediate buffer; no heap call once `out` has room for 350 bytes and 2.67 bytes per
-/// sample.
+/// One pass, no intermediate buffer but 480 bytes on the stack for G.711; one heap call at most, none if
+/// `out` has room.
 pub fn encode_audio_delta(delta: &AudioDelta<'_>, event_id: EventId, samples: &[i16], out: &mut String) {
+    out.reserve(AROUND_BYTES_MAX + (samples.len() * delta.format.sample_bytes()).div_ceil(3) * 4);
     out.push_str(r#"{"type":"response.output_audio.delta","event_id":""#);
     write!(out, "{event_id}").expect("a String takes everything");
     out.push_str(r#"","response_id":""#);
@@ -47,7 +53,16 @@ pub fn encode_audio_delta(delta: &AudioDelta<'_>, event_id: EventId, samples: &[
     out.push_str(delta.item.as_str());
     write!(out, r#"","output_index":{},"content_index":0,"delta":""#, delta.output_index)
         .expect("a String takes everything");
-    STANDARD.encode_append(bytemuck::cast_slice::<i16, u8>(samples), out);
+    match delta.format.law() {
+        None => STANDARD.encode_append(bytemuck::cast_slice::<i16, u8>(samples), out),
+        Some(law) => {
+            let mut bytes = [0; COMPANDED_SAMPLES];
+            for piece in samples.chunks(COMPANDED_SAMPLES) {
+                law.compress(piece, &mut bytes);
+                STANDARD.encode_append(&bytes[..piece.len()], out);
+            }
+        }
+    }
     out.push_str("\"}");
 }
 
@@ -344,6 +359,33 @@ mod tests {
             "delta": STANDARD.encode_to_string(bytes),
         });
         assert_eq!(out, format!("kept {expected}"));
+    }
+
+    /// RC-028, RC-068: one byte per sample in G.711, also where a delta is longer than what is companded at once.
+    #[test]
+    fn an_audio_delta_is_in_the_format_that_it_names() {
+        let (response, item) = (ResponseId::fresh(), ItemId::fresh());
+        let samples: Vec<i16> = (-480..481).map(|n| n * 68).collect();
+        let encoded = |format| {
+            let delta = AudioDelta { response: &response, item: &item, output_index: u32::MAX, format };
+            let mut out = String::new();
+            encode_audio_delta(&delta, EventIds::new().fresh(), &samples, &mut out);
+            let value: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+            let base64 = value["delta"].as_str().expect("a delta");
+            assert!(
+                out.len() - base64.len() <= AROUND_BYTES_MAX,
+                "{} bytes around it",
+                out.len() - base64.len()
+            );
+            STANDARD.decode_to_vec(base64).expect("base64")
+        };
+        let pcm = AudioFormat::Pcm(crate::audio::SampleRate::HZ_48K);
+        assert_eq!(encoded(pcm), bytemuck::cast_slice::<i16, u8>(&samples));
+        for format in [AudioFormat::Pcmu, AudioFormat::Pcma] {
+            let mut expected = vec![0; samples.len()];
+            format.law().expect("a law").compress(&samples, &mut expected);
+            assert_eq!(encoded(format), expected, "{format:?}");
+        }
     }
 
     #[test]

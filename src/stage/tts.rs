@@ -76,6 +76,7 @@ impl TtsStage {
                     if state.owner != Some((stamp, response)) {
                         state.reset();
                         state.owner = Some((stamp, response));
+                        state.settings = *port.settings.read();
                     }
                     state.collecting = Some((stamp, response));
                     if state.clause.len() + chunk.as_str().len() <= CLAUSE_BYTES_MAX {
@@ -92,8 +93,8 @@ impl TtsStage {
     }
 
     fn synthesise(&mut self, unit: &Unit, port: &mut TtsPort, stamp: Stamp, response: ResponseKey) {
-        let settings = *port.settings.read();
         let state = &mut port.state;
+        let settings = state.settings;
         state.taken = 0;
         state.speech.source = SpeechSource::Pcm;
         let stale = || unit.is_stale(stamp);
@@ -170,9 +171,13 @@ fn pass_on(port: &mut TtsPort, item: ClauseItem) {
     port.audio_out.push(out).expect("room was checked before the item was taken");
 }
 
-/// Sends what the resampler still holds. There is room for it.
+/// Sends what the resampler still holds of this answer. There is room for it.
 fn finish_audio(port: &mut TtsPort, stamp: Stamp, response: ResponseKey) {
     let state = &mut port.state;
+    // Of another answer, cancelled between two clauses, something may be left.
+    if state.owner != Some((stamp, response)) {
+        return state.reset();
+    }
     let ready = &mut state.ready;
     state.resampler.finish(&mut |samples| append(ready, samples));
     while !port.state.ready.is_empty() {
@@ -203,7 +208,7 @@ fn emit(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, now: Moment) ->
                     return Some(Pause::Until(port.state.due));
                 }
                 if pace > 0.0 {
-                    let frame_s = FRAME_SAMPLES as f32 / port.settings.read().rate.hz() as f32;
+                    let frame_s = FRAME_SAMPLES as f32 / port.state.settings.rate.hz() as f32;
                     let step = Duration::from_secs_f32(frame_s / pace);
                     // A voice that begins, or was held up for long, starts its beat anew.
                     let late = now.since(port.state.due) > 4 * step;
@@ -250,7 +255,7 @@ fn fill_ready(port: &mut TtsPort) -> bool {
 
 /// Sends up to one frame of what is ready. There is room for it.
 fn push_frame(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, time_stamp: Option<Moment>) {
-    let mut frame = AudioFrame::empty(port.settings.read().rate);
+    let mut frame = AudioFrame::empty(port.state.settings.rate);
     let len = port.state.ready.len().min(FRAME_SAMPLES);
     frame.samples[..len].copy_from_slice(&port.state.ready[..len]);
     frame.len = u16::try_from(len).expect("at most a frame");

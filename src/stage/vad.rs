@@ -15,7 +15,7 @@ use crate::message::{
 use crate::model::{DETECTOR_WINDOW, VadModel};
 use crate::rt::alloc::foreign;
 use crate::sync::PortGuard;
-use crate::unit::{OpenUtterance, Unit, UnitCounters, UnitSlab, VadPort};
+use crate::unit::{OpenUtterance, Unit, UnitCounters, UnitSlab, VadPort, VadState};
 
 const _: () = assert!(DETECTOR_WINDOW == SPEECH_FRAME_SAMPLES, "a window is a speech frame");
 
@@ -111,8 +111,7 @@ impl Stage for VadStage {
             port.state.open = None;
             port.state.stream.reset();
             port.state.endpointer.reset();
-            port.state.pending.clear();
-            port.state.windows = 0;
+            forget_pending(&mut port.state);
             slab.bells.vad.ring(*unit);
         }
     }
@@ -156,11 +155,12 @@ fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
             AudioIn::Audio { stamp, frame } => {
                 let state = &mut port.state;
                 state.stamp = stamp;
+                let pending = &mut state.pending;
                 if state.resampler.from() != frame.rate {
+                    state.resampler.finish(&mut |samples| append(pending, samples));
                     let set = state.resampler.set_rates(frame.rate, SampleRate::HZ_16K);
                     debug_assert!(set.is_ok(), "the edge accepts only rates that SampleRate names");
                 }
-                let pending = &mut state.pending;
                 state.resampler.push(frame.used(), &mut |samples| append(pending, samples));
             }
             AudioIn::Commit { stamp, commit } => commit_by_client(port, stamp, commit),
@@ -293,8 +293,8 @@ fn close(port: &mut VadPort, commit: Option<CommitId>) {
 
 fn commit_by_client(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
     let begin = port.state.open.map_or_else(|| oldest_uncommitted(port), |open| open.start);
-    let audio_ms =
-        SampleRate::HZ_16K.millis_of(port.state.position + port.state.pending.len() as u64 - begin);
+    let end = port.state.position + port.state.pending.len() as u64 + port.state.resampler.held();
+    let audio_ms = SampleRate::HZ_16K.millis_of(end - begin);
     if audio_ms < COMMIT_MS_MIN {
         push_event(port, VadEvent::CommitRefused { stamp, commit, audio_ms });
         return;
@@ -331,13 +331,18 @@ fn clear(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
     if let Some(open) = open {
         push_speech(port, SpeechItem::Abort { stamp, utterance: open.utterance });
     }
-    port.state.position += port.state.pending.len() as u64;
-    port.state.pending.clear();
-    port.state.resampler.reset();
     port.state.endpointer.reset();
-    port.state.windows = 0;
+    forget_pending(&mut port.state);
     let utterance = open.filter(|open| open.announced).map(|open| open.utterance);
     push_event(port, VadEvent::Cleared { stamp, commit, utterance });
+}
+
+/// Forgets the audio that is in no utterance; its time has passed all the same.
+fn forget_pending(state: &mut VadState) {
+    state.position += state.pending.len() as u64 + state.resampler.held();
+    state.pending.clear();
+    state.resampler.reset();
+    state.windows = 0;
 }
 
 fn push_frame(port: &mut VadPort, stamp: Stamp, samples: &[i16]) {

@@ -171,9 +171,11 @@ pub struct TtsState {
     pub speaking: Option<(Stamp, ResponseKey)>,
     /// Whose text and audio the buffers and the resampler hold.
     pub owner: Option<(Stamp, ResponseKey)>,
-    /// The voice's rate to the session's; its state lives through the clauses of one response.
+    /// As they were when `owner` began: an answer has one rate.
+    pub settings: TtsSettings,
+    /// The voice's rate to the answer's; its state lives through the clauses of one response.
     pub resampler: Resampler,
-    /// Samples at the session's rate that wait for room or for their time.
+    /// Samples at the answer's rate that wait for room or for their time.
     pub ready: Vec<i16>,
     /// Fake stages only: when the next paced frame is due.
     pub due: Moment,
@@ -192,6 +194,7 @@ impl TtsState {
             collecting: None,
             speaking: None,
             owner: None,
+            settings: TtsSettings::default(),
             resampler: resampler(voice_rate, SampleRate::HZ_24K),
             ready: Vec::with_capacity(READY_SAMPLES_MAX),
             due: Moment::default(),

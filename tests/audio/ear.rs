@@ -1,0 +1,183 @@
+//! A client's way in: append messages → decoder → uplink → VAD stage → what STT would get.
+
+use antiphon::audio::AudioFormat;
+use antiphon::edge::uplink::Uplink;
+use antiphon::limits::PENDING_SAMPLES_MAX;
+use antiphon::message::{
+    AudioIn, CommitId, Moment, SPEECH_FRAME_SAMPLES, SpeechItem, UtteranceId, VadEvent, VadMode, VadSettings,
+};
+use antiphon::model::fake::EnergyVad;
+use antiphon::protocol::{Decoded, Decoder};
+use antiphon::stage::{Deadlines, Stage, VadStage};
+use antiphon::unit::{UnitLease, UnitSlab};
+use axum::extract::ws::Utf8Bytes;
+
+use crate::signal::to_wire;
+
+/// What was heard of one utterance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// `None`: the client committed without a detector.
+    pub(crate) start_ms: Option<u32>,
+    pub(crate) end_ms: Option<u32>,
+    /// `None`: not closed.
+    pub(crate) audio_ms: Option<u32>,
+    /// What STT gets, 16 kHz.
+    pub(crate) pcm: Vec<i16>,
+}
+
+/// One client and its unit.
+pub(crate) struct Ear {
+    slab: &'static UnitSlab,
+    lease: UnitLease,
+    stage: VadStage,
+    deadlines: Deadlines,
+    decoder: Decoder,
+    uplink: Uplink,
+    turns: Vec<(UtteranceId, Turn)>,
+    /// What commits were refused with.
+    pub(crate) refused_ms: Vec<u32>,
+    commits: u32,
+}
+
+impl Ear {
+    pub(crate) fn new(slab: &'static UnitSlab, format: AudioFormat) -> Self {
+        Self {
+            slab,
+            lease: UnitLease::claim(slab).expect("a free unit"),
+            stage: VadStage::new(Box::new(EnergyVad::new(1))),
+            deadlines: Deadlines::new(slab.len()),
+            decoder: Decoder::new(),
+            uplink: Uplink::new(format),
+            turns: Vec::new(),
+            refused_ms: Vec::new(),
+            commits: 0,
+        }
+    }
+
+    /// Turns end where the client commits.
+    pub(crate) fn without_detector(mut self) -> Self {
+        self.set_mode(VadMode::Off);
+        self
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: VadMode) {
+        let (stamp, settings) = (self.lease.stamp(), VadSettings { mode });
+        self.uplink.control(AudioIn::Settings { stamp, settings }, &mut self.lease.port().audio_in);
+        self.settle();
+    }
+
+    pub(crate) fn set_format(&mut self, format: AudioFormat) {
+        self.uplink.format = format;
+    }
+
+    /// One append of `samples`, in the client's format.
+    pub(crate) fn hear(&mut self, samples: &[i16]) {
+        let audio = base64_simd::STANDARD.encode_to_string(to_wire(samples, self.uplink.format));
+        let message = Utf8Bytes::from(format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#));
+        let Ok(Decoded::Append(append)) = self.decoder.decode(message.as_str()) else { panic!("an append") };
+        let stamp = self.lease.stamp();
+        self.uplink.append(&message, append, stamp, &mut self.lease.port().audio_in).expect("whole samples");
+        self.settle();
+    }
+
+    /// An append that is to be refused, its audio as it stands in the JSON; the error's code.
+    pub(crate) fn hear_nothing(&mut self, audio: &str) -> &'static str {
+        let message = Utf8Bytes::from(format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#));
+        let Ok(Decoded::Append(append)) = self.decoder.decode(message.as_str()) else { panic!("an append") };
+        let stamp = self.lease.stamp();
+        let result = self.uplink.append(&message, append, stamp, &mut self.lease.port().audio_in);
+        assert!(!self.uplink.is_waiting(), "nothing of {audio:?} waits");
+        self.settle();
+        result.expect_err("bad audio").fault().code().expect("a code")
+    }
+
+    pub(crate) fn commit(&mut self) {
+        let (stamp, commit) = (self.lease.stamp(), CommitId(self.commits));
+        self.commits += 1;
+        self.uplink.control(AudioIn::Commit { stamp, commit }, &mut self.lease.port().audio_in);
+        self.settle();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        let (stamp, commit) = (self.lease.stamp(), CommitId(self.commits));
+        self.commits += 1;
+        self.uplink.control(AudioIn::Clear { stamp, commit }, &mut self.lease.port().audio_in);
+        self.settle();
+    }
+
+    /// What was heard so far.
+    pub(crate) fn turns(&self) -> Vec<Turn> {
+        self.turns.iter().map(|(_, turn)| turn.clone()).collect()
+    }
+
+    /// What was heard of the only turn.
+    pub(crate) fn only_turn(&self) -> Turn {
+        let [(_, turn)] = &self.turns[..] else { panic!("{} turns, expected one", self.turns.len()) };
+        turn.clone()
+    }
+
+    /// Lets the stage work until it has nothing left to do.
+    fn settle(&mut self) {
+        loop {
+            self.stage.work(self.slab, &[self.lease.id()], Moment::default(), &mut self.deadlines);
+            self.collect();
+            let stamp = self.lease.stamp();
+            if self.uplink.is_waiting() {
+                self.uplink.resume(stamp, &mut self.lease.port().audio_in);
+                continue;
+            }
+            let port = self.lease.unit().vad.borrow();
+            assert_eq!(port.state.pending.capacity(), PENDING_SAMPLES_MAX, "the stage has not allocated");
+            if port.audio_in.is_empty() && port.state.pending.len() < SPEECH_FRAME_SAMPLES {
+                return;
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        while let Some(event) = self.lease.port().vad_events.pop() {
+            match event {
+                VadEvent::SpeechStarted { utterance, start_ms, .. } => {
+                    self.turn(utterance).start_ms = Some(start_ms);
+                }
+                VadEvent::SpeechStopped { utterance, end_ms, .. } => {
+                    self.turn(utterance).end_ms = Some(end_ms);
+                }
+                VadEvent::Committed { utterance, audio_ms, .. } => {
+                    self.turn(utterance).audio_ms = Some(audio_ms);
+                }
+                VadEvent::CommitRefused { audio_ms, .. } => self.refused_ms.push(audio_ms),
+                VadEvent::Cleared { .. } => {}
+            }
+        }
+        let mut port = self.lease.unit().stt.borrow();
+        while let Some(item) = port.speech.pop() {
+            match item {
+                SpeechItem::Start { utterance, .. } => {
+                    find(&mut self.turns, utterance);
+                    port.open = Some((antiphon::message::Stamp::default(), utterance));
+                }
+                SpeechItem::Frame { frame, .. } => {
+                    let (_, utterance) = port.open.expect("audio of an utterance");
+                    let samples = &frame.samples[..usize::from(frame.len)];
+                    find(&mut self.turns, utterance).pcm.extend_from_slice(samples);
+                }
+                SpeechItem::Abort { utterance, .. } => self.turns.retain(|(other, _)| *other != utterance),
+                SpeechItem::End { .. } | SpeechItem::SessionEnd { .. } => {}
+            }
+        }
+    }
+
+    fn turn(&mut self, utterance: UtteranceId) -> &mut Turn {
+        find(&mut self.turns, utterance)
+    }
+}
+
+fn find(turns: &mut Vec<(UtteranceId, Turn)>, utterance: UtteranceId) -> &mut Turn {
+    let at = turns.iter().position(|(other, _)| *other == utterance).unwrap_or_else(|| {
+        turns.push((utterance, Turn::default()));
+        turns.len() - 1
+    });
+    &mut turns[at].1
+}

@@ -1,0 +1,27 @@
+//! Audio between the wire and the stages, without a socket: formats, rates, cuts, deltas. The detector is the energy
+//! detector, the voice a fake one; everything else is what the server runs.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod ear;
+mod mouth;
+#[allow(dead_code, reason = "shared with the integration tests")]
+#[path = "../it/rng.rs"]
+mod rng;
+mod signal;
+
+mod cuts;
+mod deltas;
+mod rates;
+mod resampling;
+
+use antiphon::audio::{Resampler, SampleRate};
+use antiphon::unit::{Bells, EdgeBell, StageBell, UnitSlab};
+
+/// Units that nobody else works on.
+fn slab(units: usize, voice_rate: SampleRate) -> &'static UnitSlab {
+    Resampler::prepare();
+    let bell = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, 1))) };
+    let (edge, _) = EdgeBell::new(units).expect("a pipe");
+    let bells = Bells { vad: bell(), stt: bell(), tts: bell(), edge: Box::leak(Box::new(edge)) };
+    UnitSlab::leak(units, bells, voice_rate)
+}

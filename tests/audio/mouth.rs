@@ -1,0 +1,167 @@
+//! A client's way out: clauses → TTS stage with a voice that hums as it is told → downlink → deltas.
+
+use antiphon::audio::{Resampler, SampleRate, pcm};
+use antiphon::edge::downlink::{Downlink, Pulled};
+use antiphon::limits::READY_SAMPLES_MAX;
+use antiphon::message::{
+    ClauseItem, FinishReason, Moment, ResponseKey, SpeechOut, Stamp, TextChunk, TokenUsage, TtsSettings,
+};
+use antiphon::model::{ModelError, Speech, SpeechSource, StaleCheck, TtsModel};
+use antiphon::stage::{Deadlines, Stage, TtsStage};
+use antiphon::unit::{UnitLease, UnitSlab};
+
+use crate::signal::sine_at;
+use crate::slab;
+
+/// A voice whose text is two numbers: the sine's samples from the first one up to the second one.
+struct Hum(SampleRate);
+
+impl TtsModel for Hum {
+    fn synthesise(
+        &mut self,
+        text: &str,
+        _speed: f32,
+        _session_rate: SampleRate,
+        _stale: &StaleCheck<'_>,
+        speech: &mut Speech,
+    ) -> Result<(), ModelError> {
+        let (from, to) = text.split_once(' ').expect("two numbers");
+        speech.pcm.clear();
+        (speech.rate, speech.source) = (self.0, SpeechSource::Pcm);
+        speech.pcm.extend(hum(self.0, from.parse().expect("a number")..to.parse().expect("a number")));
+        Ok(())
+    }
+}
+
+fn hum(rate: SampleRate, samples: std::ops::Range<usize>) -> impl Iterator<Item = f32> {
+    samples.map(move |n| sine_at(n as f64 / f64::from(rate.hz())) as f32)
+}
+
+/// What an answer of `samples` samples of the voice is at `rate`, made in one piece.
+pub(crate) fn expected(voice_rate: SampleRate, rate: SampleRate, samples: usize) -> Vec<i16> {
+    let mut resampler = Resampler::new(voice_rate, rate).expect("named rates");
+    let mut whole = Vec::new();
+    let mut sink = |block: &[f32]| whole.extend(block.iter().map(|sample| pcm::to_i16(*sample)));
+    resampler.push(&hum(voice_rate, 0..samples).collect::<Vec<_>>(), &mut sink);
+    resampler.finish(&mut sink);
+    whole
+}
+
+/// What one delta says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Delta {
+    pub(crate) response: ResponseKey,
+    pub(crate) rate: SampleRate,
+    pub(crate) samples: Vec<i16>,
+}
+
+/// One client and its unit.
+pub(crate) struct Mouth {
+    slab: &'static UnitSlab,
+    pub(crate) lease: UnitLease,
+    stage: TtsStage,
+    deadlines: Deadlines,
+    downlink: Downlink,
+    /// The socket takes what is there after this many steps of the stage.
+    pub(crate) steps_per_read: usize,
+    steps: usize,
+    /// What the client was sent.
+    pub(crate) deltas: Vec<Delta>,
+    ended: Vec<ResponseKey>,
+}
+
+impl Mouth {
+    pub(crate) fn new(voice_rate: SampleRate, rate: SampleRate) -> Self {
+        let slab = slab(1, voice_rate);
+        let mut mouth = Self {
+            slab,
+            lease: UnitLease::claim(slab).expect("a free unit"),
+            stage: TtsStage::new(Box::new(Hum(voice_rate))),
+            deadlines: Deadlines::new(1),
+            downlink: Downlink::new(),
+            steps_per_read: 1,
+            steps: 0,
+            deltas: Vec::new(),
+            ended: Vec::new(),
+        };
+        mouth.set_rate(rate);
+        mouth
+    }
+
+    pub(crate) fn set_rate(&mut self, rate: SampleRate) {
+        self.lease.port().tts_settings.write(TtsSettings { rate, speed: 1.0 });
+    }
+
+    /// Speaks an answer in clauses of these lengths, to its end.
+    pub(crate) fn say(&mut self, response: ResponseKey, clauses: &[usize]) -> Vec<Delta> {
+        self.begin(response, clauses);
+        let stamp = self.lease.stamp();
+        self.push(ClauseItem::End {
+            stamp,
+            response,
+            finish: FinishReason::Stop,
+            usage: TokenUsage::default(),
+        });
+        while !self.ended.contains(&response) {
+            self.step();
+        }
+        std::mem::take(&mut self.deltas)
+    }
+
+    /// Puts clauses of these lengths into the ring.
+    pub(crate) fn begin(&mut self, response: ResponseKey, clauses: &[usize]) {
+        let (stamp, mut from) = (self.lease.stamp(), 0);
+        for samples in clauses {
+            let (chunk, _) = TextChunk::split(&format!("{from} {}", from + samples));
+            self.push(ClauseItem::Clause { stamp, response, chunk, last: true });
+            from += samples;
+        }
+    }
+
+    fn push(&mut self, item: ClauseItem) {
+        while !self.lease.unit().llm.borrow().clauses.has_room_or_ring(1) {
+            self.step();
+        }
+        self.lease.unit().llm.borrow().clauses.push(item).expect("there is room");
+    }
+
+    /// One call of the stage, and what the socket then takes.
+    pub(crate) fn step(&mut self) {
+        self.stage.work(self.slab, &[self.lease.id()], Moment::default(), &mut self.deadlines);
+        let capacity = self.lease.unit().tts.borrow().state.ready.capacity();
+        assert_eq!(capacity, READY_SAMPLES_MAX, "the stage has not allocated");
+        self.steps += 1;
+        if self.steps.is_multiple_of(self.steps_per_read) {
+            self.read();
+        }
+    }
+
+    /// Takes all that is there.
+    pub(crate) fn read(&mut self) {
+        let unit = self.lease.unit();
+        loop {
+            match self.downlink.pull(unit, self.lease.port()) {
+                Pulled::Nothing => return,
+                Pulled::Audio(response, rate) => {
+                    self.deltas.push(Delta { response, rate, samples: self.downlink.samples().to_vec() });
+                }
+                Pulled::Event(SpeechOut::End { response, .. }) => self.ended.push(response),
+                Pulled::Event(other) => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// Cancels whatever is being said.
+    pub(crate) fn cancel(&self) {
+        self.lease.cancel();
+    }
+
+    pub(crate) fn stamp(&self) -> Stamp {
+        self.lease.stamp()
+    }
+}
+
+/// The samples of all deltas.
+pub(crate) fn joined(deltas: &[Delta]) -> Vec<i16> {
+    deltas.iter().flat_map(|delta| &delta.samples).copied().collect()
+}

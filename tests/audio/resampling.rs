@@ -1,0 +1,106 @@
+//! Chunk borders leave no trace in a resampled stream, in and out (RC-027).
+
+use antiphon::audio::{AudioFormat, SampleRate};
+use antiphon::message::ResponseKey;
+
+use crate::ear::Ear;
+use crate::mouth::{Mouth, expected, joined};
+use crate::signal::{largest_difference_dbfs, line_dbfs, sampled, sine_at};
+use crate::slab;
+
+/// Length of the sine, milliseconds.
+const SINE_MS: u32 = 10_000;
+
+const RATES: [SampleRate; 4] =
+    [SampleRate::HZ_8K, SampleRate::HZ_16K, SampleRate::HZ_24K, SampleRate::HZ_48K];
+
+/// That this is the sine of [`SINE_MS`], without clicks, drift or an edge but the two of the stream.
+fn is_the_sine(samples: &[i16], rate: SampleRate, what: &str) {
+    let length = usize::try_from(rate.samples_in(SINE_MS)).unwrap();
+    assert!(samples.len().abs_diff(length) <= 1, "{what}: {} samples, expected {length}", samples.len());
+    let inside = length / 100..length * 99 / 100;
+    let ideal = &sampled(sine_at, rate, 0..SINE_MS)[inside.clone()];
+    let difference = largest_difference_dbfs(&samples[inside.clone()], ideal);
+    assert!(difference < -60.0, "{what}: differs by {difference:.1} dBFS");
+    for hz in [50.0, 950.0, 1_050.0] {
+        let line = line_dbfs(&samples[inside.clone()], hz, rate);
+        assert!(line < -70.0, "{what}: {line:.1} dBFS at {hz} Hz");
+    }
+}
+
+/// The sine as STT gets it, sent in chunks of `chunk_ms`.
+fn heard(rate: SampleRate, chunk_ms: u32) -> Vec<i16> {
+    let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), AudioFormat::Pcm(rate)).without_detector();
+    let samples = sampled(sine_at, rate, 0..SINE_MS);
+    samples.chunks(usize::try_from(rate.samples_in(chunk_ms)).unwrap()).for_each(|chunk| ear.hear(chunk));
+    ear.commit();
+    ear.only_turn().pcm
+}
+
+#[test]
+fn chunks_leave_no_trace_on_the_way_in() {
+    for rate in RATES {
+        let whole = heard(rate, SINE_MS);
+        is_the_sine(&whole, SampleRate::HZ_16K, &format!("{rate:?} in"));
+        for ms in [1, 20, 700] {
+            assert!(heard(rate, ms) == whole, "{rate:?} in chunks of {ms} ms");
+        }
+    }
+}
+
+#[test]
+fn clauses_leave_no_trace_on_the_way_out() {
+    let response = ResponseKey(0);
+    for voice_rate in [SampleRate::HZ_22K, SampleRate::HZ_24K] {
+        for rate in RATES {
+            let samples = usize::try_from(voice_rate.samples_in(SINE_MS)).unwrap();
+            let whole = joined(&Mouth::new(voice_rate, rate).say(response, &[samples]));
+            is_the_sine(&whole, rate, &format!("{voice_rate:?} to {rate:?}"));
+            assert!(whole == expected(voice_rate, rate, samples), "{voice_rate:?} to {rate:?}");
+            let clauses = vec![samples / 500; 500];
+            let chunked = joined(&Mouth::new(voice_rate, rate).say(response, &clauses));
+            assert!(chunked == whole, "{voice_rate:?} to {rate:?} in clauses of 20 ms");
+        }
+    }
+}
+
+#[test]
+fn streams_of_different_rates_do_not_meet() {
+    let slab = slab(2, SampleRate::HZ_24K);
+    let rates = [SampleRate::HZ_8K, SampleRate::HZ_48K];
+    let mut ears = rates.map(|rate| Ear::new(slab, AudioFormat::Pcm(rate)).without_detector());
+    for begin in (0..SINE_MS).step_by(20) {
+        for (ear, rate) in ears.iter_mut().zip(rates) {
+            ear.hear(&sampled(sine_at, rate, begin..begin + 20));
+        }
+    }
+    for (ear, rate) in ears.iter_mut().zip(rates) {
+        ear.commit();
+        assert!(ear.only_turn().pcm == heard(rate, 20), "{rate:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_answer_leaves_nothing_in_the_resampler() {
+    let samples = 22_050;
+    for rate in RATES {
+        for steps in [1, 2, 5] {
+            let mut mouth = Mouth::new(SampleRate::HZ_22K, rate);
+            mouth.begin(ResponseKey(0), &[333, 44_100, 5_000]);
+            (0..steps).for_each(|_| mouth.step());
+            mouth.cancel();
+            mouth.deltas.clear();
+            let deltas = mouth.say(ResponseKey(1), &[samples]);
+            assert!(deltas.iter().all(|delta| delta.response == ResponseKey(1)), "{rate:?}, {steps} steps");
+            let clean = expected(SampleRate::HZ_22K, rate, samples);
+            assert!(joined(&deltas) == clean, "{rate:?}, cancelled after {steps} steps");
+        }
+        // All of it was said, only its end was not.
+        let mut mouth = Mouth::new(SampleRate::HZ_22K, rate);
+        mouth.begin(ResponseKey(0), &[333]);
+        (0..3).for_each(|_| mouth.step());
+        mouth.cancel();
+        mouth.deltas.clear();
+        assert_eq!(mouth.say(ResponseKey(1), &[]), [], "{rate:?}: an answer without audio");
+    }
+}
