@@ -5,6 +5,7 @@ pub mod bell;
 pub mod chat;
 pub mod connection;
 pub mod downlink;
+mod http;
 pub mod listener;
 pub mod llm;
 pub mod llm_child;
