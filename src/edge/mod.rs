@@ -1,6 +1,7 @@
 //! The edge: every network boundary of the server, and with the composition root the only importer of tokio.
 
 pub mod admin;
+pub mod api_base;
 pub mod bell;
 pub mod chat;
 pub mod connection;
@@ -11,5 +12,9 @@ pub mod llm;
 pub mod llm_child;
 pub mod model_server;
 pub mod roster;
+pub mod speech_server;
+pub mod stt;
 pub mod talk;
+pub mod tts;
 pub mod uplink;
+pub mod wav;

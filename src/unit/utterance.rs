@@ -33,7 +33,7 @@ impl SttPort {
     /// ([`SttPort::forget`]). `None`: there is nothing, or no room for a transcript; STT is rung when that changes.
     pub fn next_piece(&mut self, unit: &Unit) -> Option<Piece> {
         loop {
-            if !self.events.has_room_or_ring(2 * TRANSCRIPT_ITEMS - 1) {
+            if !self.has_room_for_transcript_or_ring() {
                 return None;
             }
             if let (Some((stamp, utterance)), Some(SpeechItem::Frame { frame, .. })) =
@@ -73,6 +73,12 @@ impl SttPort {
                 SpeechItem::SessionEnd { .. } => unreachable!("handled above"),
             }
         }
+    }
+
+    /// Whether the transcript of one piece, or its failure, can be sent now. If not, STT is rung as soon as it can.
+    #[must_use]
+    pub fn has_room_for_transcript_or_ring(&self) -> bool {
+        self.events.has_room_or_ring(2 * TRANSCRIPT_ITEMS - 1)
     }
 
     /// Takes `piece` out of the audio. The utterance is closed if that was its end.

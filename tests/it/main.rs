@@ -13,6 +13,7 @@ mod llm;
 mod rng;
 mod server;
 mod signal;
+mod speech_server;
 
 mod bad_input;
 mod barge_in;
@@ -26,6 +27,8 @@ mod llm_failures;
 mod many_talkers;
 mod pool;
 mod profile;
+mod remote_stt;
+mod remote_tts;
 mod shutdown;
 mod speech;
 mod talk;
