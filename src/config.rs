@@ -69,6 +69,10 @@ pub struct ServeArgs {
     /// Seconds until that server's first audio, and between two pieces of it
     #[arg(long, value_name = "SECONDS", requires = "tts_url", default_value_t = 10.0)]
     pub tts_timeout_s: f64,
+    /// Serve /v1/audio/transcriptions and /v1/audio/speech on this server's models, and pass /v1/chat/completions,
+    /// /v1/responses and /v1/models on to its language model
+    #[arg(long)]
+    pub serve_endpoints: bool,
     /// How text becomes phonemes: the built-in dictionary, or espeak-ng (GPL) if it is installed
     #[arg(long, value_enum, default_value_t = Phonemizer::Dictionary)]
     pub phonemizer: Phonemizer,

@@ -17,6 +17,7 @@ use crate::edge::listener::{self, Shared};
 use crate::edge::llm;
 use crate::edge::model_server::{ModelServer, ModelServerError};
 use crate::edge::roster::Roster;
+use crate::edge::served::{Proxy, ProxyError};
 use crate::edge::speech_server::{Recogniser, Voice};
 use crate::edge::{stt, tts};
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
@@ -45,6 +46,9 @@ pub enum ServeError {
     /// Where recognition or synthesis is done.
     #[error("{0}")]
     SpeechServer(String),
+    /// The language model, as the other endpoints pass calls on to it.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     /// The address to listen on.
     #[error("{address}: {source}")]
     Listen {
@@ -201,6 +205,7 @@ fn run_edge(
             tokio::spawn(llm::attend(slab, unit, Arc::clone(&wakers), Arc::clone(&server)));
         }
         spawn_speech_tasks(args, slab, &wakers)?;
+        let proxy = args.serve_endpoints.then(|| Proxy::new(args, &server)).transpose()?;
         let (stopping, shutdown) = watch::channel(false);
         let (alive, mut gone) = mpsc::channel(1);
         let session = Arc::new(SessionConfig {
@@ -216,7 +221,7 @@ fn run_edge(
             // An error: the sender is gone, which means the same.
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
-        let listening = tokio::spawn(listener::listen(socket, shared, closed));
+        let listening = tokio::spawn(listener::listen(socket, shared, proxy, closed));
         println!("ready ws://{address}/v1/realtime units={} profile={}", slab.len(), profile.meta.name);
 
         stop.next().await;

@@ -13,8 +13,8 @@ use super::chat::ChatDelta;
 use super::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
-    CallPiece, ChatRequest, ClauseItem, FailureCode, ResponseKey, Stamp, TextChunk, TextPrompt, UnitId,
-    text_chunks,
+    CallPiece, ChatRequest, ClauseItem, FailureCode, FinishReason, ResponseKey, Stamp, TextChunk, TextPrompt,
+    TokenUsage, UnitId, text_chunks,
 };
 use crate::text::{ClauseSplitter, Speakable};
 use crate::unit::{LlmPort, Unit, UnitSlab};
@@ -29,6 +29,14 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
             Some(TextPrompt::SessionEnd { epoch }) => {
                 let end = task.port.clauses.push_marker(ClauseItem::SessionEnd { epoch });
                 debug_assert!(end.is_ok(), "a slot is kept for the marker");
+            }
+            Some(TextPrompt::Speak { stamp, response, text }) => {
+                let speech = AssertUnwindSafe(task.speak(stamp, response, &text)).catch_unwind();
+                if speech.await.is_err() {
+                    tracing::error!(%unit, "language model task panicked, its speech fails");
+                    // Stale: nobody waits for it.
+                    let _ = task.fail(stamp, response, FailureCode::StagePanicked, "").await;
+                }
             }
             Some(TextPrompt::Generate { stamp, response, request }) => {
                 // On the heap: a kilobyte that an idle unit does not have to keep.
@@ -171,6 +179,15 @@ impl LlmTask<'_> {
                 }
             }
         }
+    }
+
+    /// Clauses of a text that is there already.
+    async fn speak(&mut self, stamp: Stamp, response: ResponseKey, text: &str) -> Result<(), Stale> {
+        let mut voice = Voice::default();
+        self.push_clauses(stamp, response, voice.push(text)).await?;
+        self.push_clauses(stamp, response, voice.finish()).await?;
+        let (finish, usage) = (FinishReason::Stop, TokenUsage::default());
+        self.push(stamp, ClauseItem::End { stamp, response, finish, usage }).await
     }
 
     async fn fail(

@@ -12,6 +12,7 @@ pub mod llm;
 pub mod llm_child;
 pub mod model_server;
 pub mod roster;
+pub mod served;
 pub mod speech_server;
 pub mod stt;
 pub mod talk;

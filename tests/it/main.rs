@@ -9,6 +9,7 @@
 )]
 
 mod client;
+mod http;
 mod llm;
 mod rng;
 mod server;
@@ -20,6 +21,7 @@ mod barge_in;
 mod cancel;
 mod clients;
 mod connection;
+mod endpoints;
 mod framing;
 mod idle;
 mod isolation;
@@ -27,8 +29,10 @@ mod llm_failures;
 mod many_talkers;
 mod pool;
 mod profile;
+mod proxy;
 mod remote_stt;
 mod remote_tts;
 mod shutdown;
 mod speech;
 mod talk;
+mod two_servers;
