@@ -43,7 +43,7 @@ fn main() {
     let pushes = PUSHES[usize::from(!report::is_measurement())];
     let bell: &'static StageBell = Box::leak(Box::new(StageBell::new(1, 1)));
     let (edge, _) = EdgeBell::new(1).expect("a pipe");
-    let bells = Bells { vad: bell, stt: bell, tts: bell, edge: Box::leak(Box::new(edge)) };
+    let bells = Bells { vad: bell, stt: bell.into(), tts: bell.into(), edge: Box::leak(Box::new(edge)) };
     let slab = UnitSlab::leak(1, bells, SampleRate::HZ_24K);
     let thread = ThreadSpec { name: "reader".to_owned(), nice: 0 };
     let worker = spawn_worker(WorkerSpec { thread, bell, worker: 0 }, slab, Noting).expect("a thread");

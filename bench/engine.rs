@@ -28,8 +28,12 @@ fn bell(units: usize) -> &'static StageBell {
 
 fn slab(units: usize) -> &'static UnitSlab {
     let (edge, _) = EdgeBell::new(units).expect("a pipe");
-    let bells =
-        Bells { vad: bell(units), stt: bell(units), tts: bell(units), edge: Box::leak(Box::new(edge)) };
+    let bells = Bells {
+        vad: bell(units),
+        stt: bell(units).into(),
+        tts: bell(units).into(),
+        edge: Box::leak(Box::new(edge)),
+    };
     UnitSlab::leak(units, bells, SampleRate::HZ_24K)
 }
 

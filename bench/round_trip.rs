@@ -17,7 +17,7 @@ use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
 use antiphon::model::ort::{GraphOptions, Library};
 use antiphon::model::piper::Piper;
 use antiphon::model::{Speech, SpeechSource, SttModel, TtsModel};
-use antiphon::store::{Cache, ModelSet, WhenMissing, for_stderr};
+use antiphon::store::{Artefact, Cache, ModelSet, WhenMissing, for_stderr};
 use antiphon::text::{DictionaryPhonemizer, Phonemize, WordErrors, normalise, word_errors};
 use report::Series;
 use serde_json::json;
@@ -29,8 +29,14 @@ const REPEATS: usize = 3;
 
 fn main() {
     let cache = Cache::open(None).expect("a cache directory");
-    let files = ModelSet::resolve(&cache, &Default::default(), false, WhenMissing::Fetch, &mut *for_stderr())
-        .expect("the models can be fetched");
+    let files = ModelSet::resolve(
+        &cache,
+        &Default::default(),
+        &[Artefact::LanguageModel],
+        WhenMissing::Fetch,
+        &mut *for_stderr(),
+    )
+    .expect("the models can be fetched");
     let library = Library::open(&files.onnxruntime).expect("ONNX Runtime");
     let options = GraphOptions::default();
     let paths = MoonshinePaths {

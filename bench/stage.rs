@@ -40,7 +40,8 @@ impl Pool {
     fn new(units: usize) -> Self {
         let bell = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, 1))) };
         let (edge, _) = EdgeBell::new(units).expect("a pipe");
-        let bells = Bells { vad: bell(), stt: bell(), tts: bell(), edge: Box::leak(Box::new(edge)) };
+        let bells =
+            Bells { vad: bell(), stt: bell().into(), tts: bell().into(), edge: Box::leak(Box::new(edge)) };
         let slab = UnitSlab::leak(units, bells, SampleRate::HZ_22K);
         let leases = (0..units).map(|_| UnitLease::claim(slab).expect("free")).collect();
         Self { slab, leases, deadlines: Deadlines::new(units) }

@@ -42,6 +42,37 @@ pub struct ServeArgs {
     /// Seconds between two tokens of the language model [default: 10]
     #[arg(long, value_name = "SECONDS")]
     pub llm_between_tokens_s: Option<f64>,
+    /// Base address of a server with /audio/transcriptions, up to and including /v1 [default: the built-in recogniser]
+    #[arg(long, value_name = "URL")]
+    pub stt_url: Option<String>,
+    /// Model to ask that server for
+    #[arg(long, value_name = "NAME", requires = "stt_url")]
+    pub stt_model: Option<String>,
+    /// Environment variable that holds that server's key
+    #[arg(long, value_name = "VARIABLE", requires = "stt_url")]
+    pub stt_key_env: Option<String>,
+    /// Seconds until that server has answered
+    #[arg(long, value_name = "SECONDS", requires = "stt_url", default_value_t = 30.0)]
+    pub stt_timeout_s: f64,
+    /// Base address of a server with /audio/speech, up to and including /v1 [default: the built-in voice]
+    #[arg(long, value_name = "URL")]
+    pub tts_url: Option<String>,
+    /// Model to ask that server for
+    #[arg(long, value_name = "NAME", requires = "tts_url")]
+    pub tts_model: Option<String>,
+    /// Voice to ask that server for
+    #[arg(long, value_name = "NAME", requires = "tts_url")]
+    pub tts_voice: Option<String>,
+    /// Environment variable that holds that server's key
+    #[arg(long, value_name = "VARIABLE", requires = "tts_url")]
+    pub tts_key_env: Option<String>,
+    /// Seconds until that server's first audio, and between two pieces of it
+    #[arg(long, value_name = "SECONDS", requires = "tts_url", default_value_t = 10.0)]
+    pub tts_timeout_s: f64,
+    /// Serve /v1/audio/transcriptions and /v1/audio/speech on this server's models, and pass /v1/chat/completions,
+    /// /v1/responses and /v1/models on to its language model
+    #[arg(long)]
+    pub serve_endpoints: bool,
     /// How text becomes phonemes: the built-in dictionary, or espeak-ng (GPL) if it is installed
     #[arg(long, value_enum, default_value_t = Phonemizer::Dictionary)]
     pub phonemizer: Phonemizer,

@@ -9,13 +9,17 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-use crate::audio::Resampler;
+use crate::audio::{Resampler, SampleRate};
 use crate::config::ServeArgs;
+use crate::edge::api_base::ApiBase;
 use crate::edge::bell::{self, Wakers};
 use crate::edge::listener::{self, Shared};
 use crate::edge::llm;
 use crate::edge::model_server::{ModelServer, ModelServerError};
 use crate::edge::roster::Roster;
+use crate::edge::served::{Proxy, ProxyError};
+use crate::edge::speech_server::{Recogniser, Voice};
+use crate::edge::{stt, tts};
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
 use crate::profile::{Choice, Counts, Machine, Nice, Profile, ProfileError};
 use crate::rt::alloc::HeapCalls;
@@ -24,7 +28,7 @@ use crate::session::SessionConfig;
 use crate::stage::{SttStage, TtsStage, VadStage, WorkerSpec, spawn_worker};
 use crate::stage_models::{StageModels, StageModelsError};
 use crate::sync::AlarmReader;
-use crate::unit::{Bells, EdgeBell, StageBell, UnitSlab};
+use crate::unit::{Bell, Bells, EdgeBell, EdgeSignal, StageBell, UnitSlab};
 
 /// Why the server could not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +43,12 @@ pub enum ServeError {
     /// The language model.
     #[error(transparent)]
     LanguageModel(#[from] ModelServerError),
+    /// Where recognition or synthesis is done.
+    #[error("{0}")]
+    SpeechServer(String),
+    /// The language model, as the other endpoints pass calls on to it.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     /// The address to listen on.
     #[error("{address}: {source}")]
     Listen {
@@ -80,7 +90,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
     Resampler::prepare();
     let models = StageModels::load(args, &profile.plan, &counts)?;
     tracing::info!(units, bytes_per_unit = bytes_per_unit(), "units, reserved; untouched pages cost nothing");
-    let (slab, rings) = build_slab(units, &counts, &models)?;
+    let (slab, rings) = build_slab(units, args, &counts, models.voice_rate)?;
     let workers = start_workers(slab, models, &profile.plan.nice)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(usize::from(counts.edge_threads))
@@ -98,19 +108,25 @@ pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
 /// The units, and what the edge's dispatcher waits on.
 fn build_slab(
     units: usize,
+    args: &ServeArgs,
     counts: &Counts,
-    models: &StageModels,
+    voice_rate: SampleRate,
 ) -> Result<(&'static UnitSlab, AlarmReader), ServeError> {
     let (edge, rings) = EdgeBell::new(units).map_err(system("pipe"))?;
+    let edge: &'static EdgeBell = Box::leak(Box::new(edge));
     let stage =
         |workers: u16| -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, workers.into()))) };
+    let bell = |is_remote: bool, signal, workers| match is_remote {
+        true => Bell::Task(edge, signal),
+        false => Bell::Workers(stage(workers)),
+    };
     let bells = Bells {
         vad: stage(counts.vad_workers),
-        stt: stage(counts.stt_workers),
-        tts: stage(counts.tts_workers),
-        edge: Box::leak(Box::new(edge)),
+        stt: bell(args.stt_url.is_some(), EdgeSignal::Stt, counts.stt_workers),
+        tts: bell(args.tts_url.is_some(), EdgeSignal::Tts, counts.tts_workers),
+        edge,
     };
-    Ok((UnitSlab::leak(units, bells, models.voice_rate), rings))
+    Ok((UnitSlab::leak(units, bells, voice_rate), rings))
 }
 
 fn start_workers(
@@ -135,15 +151,17 @@ fn start_workers(
             )?);
         }
         for (worker, model) in models.stt.into_iter().enumerate() {
+            let bell = bells.stt.workers().expect("there are no models of a stage that a server does");
             workers.push(spawn_worker(
-                spec(bells.stt, "stt", worker, nice.stt.value()),
+                spec(bell, "stt", worker, nice.stt.value()),
                 slab,
                 SttStage::new(model),
             )?);
         }
         for (worker, model) in models.tts.into_iter().enumerate() {
+            let bell = bells.tts.workers().expect("there are no models of a stage that a server does");
             workers.push(spawn_worker(
-                spec(bells.tts, "tts", worker, nice.tts.value()),
+                spec(bell, "tts", worker, nice.tts.value()),
                 slab,
                 TtsStage::new(model),
             )?);
@@ -155,7 +173,8 @@ fn start_workers(
 }
 
 fn stop_workers(slab: &UnitSlab, workers: Vec<StageThread>) {
-    [slab.bells.vad, slab.bells.stt, slab.bells.tts].iter().for_each(|bell| bell.stop());
+    let bells = [Some(slab.bells.vad), slab.bells.stt.workers(), slab.bells.tts.workers()];
+    bells.into_iter().flatten().for_each(StageBell::stop);
     for worker in workers {
         // A worker's panics are caught in its loop; one outside it has been printed by the hook.
         let _ = worker.handle.join();
@@ -185,6 +204,8 @@ fn run_edge(
         for (unit, _) in slab.iter() {
             tokio::spawn(llm::attend(slab, unit, Arc::clone(&wakers), Arc::clone(&server)));
         }
+        spawn_speech_tasks(args, slab, &wakers)?;
+        let proxy = args.serve_endpoints.then(|| Proxy::new(args, &server)).transpose()?;
         let (stopping, shutdown) = watch::channel(false);
         let (alive, mut gone) = mpsc::channel(1);
         let session = Arc::new(SessionConfig {
@@ -209,7 +230,7 @@ fn run_edge(
             // An error: the sender is gone, which means the same.
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
-        let listening = tokio::spawn(listener::listen(socket, shared, closed));
+        let listening = tokio::spawn(listener::listen(socket, shared, proxy, closed));
         println!("ready ws://{address}/v1/realtime units={} profile={}", slab.len(), profile.meta.name);
 
         stop.next().await;
@@ -236,6 +257,44 @@ fn run_edge(
             }
         }
     })
+}
+
+/// One task per unit and stage that a server does; without such a server nothing.
+fn spawn_speech_tasks(
+    args: &ServeArgs,
+    slab: &'static UnitSlab,
+    wakers: &Arc<Wakers>,
+) -> Result<(), ServeError> {
+    let limit = |seconds: f64| match seconds {
+        s if s > 0.0 && s <= 3_600.0 => Ok(Duration::from_secs_f64(s)),
+        s => Err(ServeError::SpeechServer(format!(
+            "found a time-out of {s} s, expected more than 0 and at most 3600"
+        ))),
+    };
+    if let Some(url) = &args.stt_url {
+        let base = ApiBase::new("speech recognition", url, args.stt_key_env.as_deref())
+            .map_err(ServeError::SpeechServer)?;
+        tracing::info!(url = base.url(), "speech recognition");
+        let recogniser = Recogniser::new(base, args.stt_model.clone(), limit(args.stt_timeout_s)?)
+            .map_err(ServeError::SpeechServer)?;
+        let recogniser = Arc::new(recogniser);
+        for (unit, _) in slab.iter() {
+            tokio::spawn(stt::attend(slab, unit, Arc::clone(wakers), Arc::clone(&recogniser)));
+        }
+    }
+    if let Some(url) = &args.tts_url {
+        let base = ApiBase::new("speech synthesis", url, args.tts_key_env.as_deref())
+            .map_err(ServeError::SpeechServer)?;
+        tracing::info!(url = base.url(), "speech synthesis");
+        let (model, voice) = (args.tts_model.clone(), args.tts_voice.clone());
+        let voice =
+            Voice::new(base, model, voice, limit(args.tts_timeout_s)?).map_err(ServeError::SpeechServer)?;
+        let voice = Arc::new(voice);
+        for (unit, _) in slab.iter() {
+            tokio::spawn(tts::attend(slab, unit, Arc::clone(wakers), Arc::clone(&voice)));
+        }
+    }
+    Ok(())
 }
 
 async fn watch_bell(slab: &'static UnitSlab, wakers: Arc<Wakers>, rings: AlarmReader) {

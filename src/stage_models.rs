@@ -41,13 +41,13 @@ pub enum StageModelsError {
 pub struct StageModels {
     /// Voice activity.
     pub vad: Vec<Box<dyn VadModel>>,
-    /// Recognition.
+    /// Recognition; none where a server does it.
     pub stt: Vec<Box<dyn SttModel>>,
-    /// Synthesis.
+    /// Synthesis; none where a server does it.
     pub tts: Vec<Box<dyn TtsModel>>,
     /// End of turn; `None` with fake stages. No stage asks it yet.
     pub turn: Option<Box<dyn TurnModel>>,
-    /// Rate of the voice.
+    /// Rate of the voice; of a server's voice the one that is asked for.
     pub voice_rate: SampleRate,
 }
 
@@ -83,10 +83,12 @@ impl StageModels {
                 silero(&library, &cache.path(Artefact::SileroVad), plan, counts)?
             }
         };
+        let stt_workers = if args.stt_url.is_some() { 0 } else { counts.stt_workers };
+        let tts_workers = if args.tts_url.is_some() { 0 } else { counts.tts_workers };
         Ok(Self {
             vad,
-            stt: (0..counts.stt_workers).map(|_| Box::new(FakeStt::new()) as Box<dyn SttModel>).collect(),
-            tts: (0..counts.tts_workers).map(|_| Box::new(FakeTts) as Box<dyn TtsModel>).collect(),
+            stt: (0..stt_workers).map(|_| Box::new(FakeStt::new()) as Box<dyn SttModel>).collect(),
+            tts: (0..tts_workers).map(|_| Box::new(FakeTts) as Box<dyn TtsModel>).collect(),
             turn: None,
             voice_rate: SampleRate::HZ_24K,
         })
@@ -102,36 +104,40 @@ impl StageModels {
             .iter()
             .map(|path| (Artefact::LanguageModel, path.clone()))
             .collect::<BTreeMap<_, _>>();
-        let files = ModelSet::resolve(
-            &cache,
-            &local,
-            args.llm_url.is_none(),
-            WhenMissing::Fetch,
-            &mut *for_stderr(),
-        )?;
+        let files =
+            ModelSet::resolve(&cache, &local, &elsewhere(args), WhenMissing::Fetch, &mut *for_stderr())?;
         let library = Library::open(&files.onnxruntime)?;
         let options = GraphOptions { threads: plan.onnx_intra_op.value(), ..GraphOptions::default() };
-        let paths = MoonshinePaths {
-            encoder: &files.moonshine_encoder,
-            decoder: &files.moonshine_decoder,
-            tokenizer: &files.moonshine_tokenizer,
+        let stt = match args.stt_url {
+            Some(_) => Vec::new(),
+            None => moonshine(&library, &files, &options, counts.stt_workers)?,
         };
-        let moonshine = Moonshine::load(&library, paths, &options)?;
-        let mut phonemizers = phonemizers(args.phonemizer, counts.tts_workers)?.into_iter();
-        let first = phonemizers.next().expect("counts are never zero");
-        let voice = Piper::load(&library, &files.piper_voice, &files.piper_config, &options, first)?;
-        let voice_rate = voice.rate();
-        let others = phonemizers.map(|phonemizer| voice.share(phonemizer)).collect::<Result<Vec<_>, _>>()?;
-        let others_of_stt =
-            (1..counts.stt_workers).map(|_| moonshine.share()).collect::<Result<Vec<_>, _>>()?;
+        let (tts, voice_rate) = match args.tts_url {
+            Some(_) => (Vec::new(), SampleRate::HZ_24K),
+            None => piper(&library, &files, &options, phonemizers(args.phonemizer, counts.tts_workers)?)?,
+        };
         Ok(Self {
             vad: silero(&library, &files.silero_vad, plan, counts)?,
-            stt: boxed(moonshine, others_of_stt, |model| Box::new(model) as Box<dyn SttModel>),
-            tts: boxed(voice, others, |model| Box::new(model) as Box<dyn TtsModel>),
+            stt,
+            tts,
             turn: Some(Box::new(SmartTurn::load(&library, &files.smart_turn, &options)?)),
             voice_rate,
         })
     }
+}
+
+/// Files of models that this server leaves to others.
+fn elsewhere(args: &ServeArgs) -> Vec<Artefact> {
+    let models = [
+        (&args.llm_url, &[Artefact::LanguageModel][..]),
+        (
+            &args.stt_url,
+            &[Artefact::MoonshineEncoder, Artefact::MoonshineDecoder, Artefact::MoonshineTokenizer],
+        ),
+        (&args.tts_url, &[Artefact::PiperVoice, Artefact::PiperConfig]),
+    ];
+    let remote = models.iter().filter(|(url, _)| url.is_some());
+    remote.flat_map(|(_, artefacts)| artefacts.iter().copied()).collect()
 }
 
 fn boxed<M, T>(first: M, others: Vec<M>, boxed: impl Fn(M) -> T) -> Vec<T> {
@@ -149,6 +155,37 @@ fn silero(
     let first = SileroVad::load(library, path, &options, plan.vad_batch.value().into())?;
     let others = (1..counts.vad_workers).map(|_| first.share()).collect::<Result<Vec<_>, _>>()?;
     Ok(boxed(first, others, |model| Box::new(model) as Box<dyn VadModel>))
+}
+
+fn moonshine(
+    library: &Arc<Library>,
+    files: &ModelSet,
+    options: &GraphOptions,
+    workers: u16,
+) -> Result<Vec<Box<dyn SttModel>>, ModelError> {
+    let paths = MoonshinePaths {
+        encoder: &files.moonshine_encoder,
+        decoder: &files.moonshine_decoder,
+        tokenizer: &files.moonshine_tokenizer,
+    };
+    let first = Moonshine::load(library, paths, options)?;
+    let others = (1..workers).map(|_| first.share()).collect::<Result<Vec<_>, _>>()?;
+    Ok(boxed(first, others, |model| Box::new(model) as Box<dyn SttModel>))
+}
+
+/// One voice for each of `phonemizers`, and its rate.
+fn piper(
+    library: &Arc<Library>,
+    files: &ModelSet,
+    options: &GraphOptions,
+    phonemizers: Vec<piper::Phonemizer>,
+) -> Result<(Vec<Box<dyn TtsModel>>, SampleRate), ModelError> {
+    let mut phonemizers = phonemizers.into_iter();
+    let first = phonemizers.next().expect("counts are never zero");
+    let first = Piper::load(library, &files.piper_voice, &files.piper_config, options, first)?;
+    let rate = first.rate();
+    let others = phonemizers.map(|phonemizer| first.share(phonemizer)).collect::<Result<Vec<_>, _>>()?;
+    Ok((boxed(first, others, |model| Box::new(model) as Box<dyn TtsModel>), rate))
 }
 
 fn phonemizers(kind: Phonemizer, workers: u16) -> Result<Vec<piper::Phonemizer>, StageModelsError> {

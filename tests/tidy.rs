@@ -51,7 +51,7 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ("SystemTime", &["llm_server/"], "clock::now, passed on as an argument"),
     (
         "catch_unwind",
-        &["stage/runner.rs", "edge/llm.rs"],
+        &["stage/runner.rs", "edge/llm.rs", "edge/stt.rs", "edge/tts.rs"],
         "a panic is a bug; whoever serves one unit for ever catches it",
     ),
     ("unsafe", &["model/ort", "model/espeak.rs", "rt/alloc.rs"], "a safe crate"),

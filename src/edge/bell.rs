@@ -18,6 +18,8 @@ use crate::unit::{Drain, EdgeSignal, SlotState, UnitLease, UnitSlab};
 pub struct Wakers {
     session: Box<[Notify]>,
     llm: Box<[Notify]>,
+    stt: Box<[Notify]>,
+    tts: Box<[Notify]>,
     freed: Notify,
 }
 
@@ -26,7 +28,8 @@ impl Wakers {
     #[must_use]
     pub fn new(units: usize) -> Arc<Self> {
         let notifies = || (0..units).map(|_| Notify::new()).collect();
-        Arc::new(Self { session: notifies(), llm: notifies(), freed: Notify::new() })
+        let [session, llm, stt, tts] = std::array::from_fn(|_| notifies());
+        Arc::new(Self { session, llm, stt, tts, freed: Notify::new() })
     }
 
     /// Woken when a stage has something for the connection, or room.
@@ -40,9 +43,19 @@ impl Wakers {
     pub fn llm(&self, unit: UnitId) -> &Notify {
         &self.llm[unit.index()]
     }
-}
 
-impl Wakers {
+    /// Woken when there is speech for a recognition server, an end, or room for a transcript.
+    #[must_use]
+    pub fn stt(&self, unit: UnitId) -> &Notify {
+        &self.stt[unit.index()]
+    }
+
+    /// Woken when there is text for a synthesis server, a cancel, or room for audio.
+    #[must_use]
+    pub fn tts(&self, unit: UnitId) -> &Notify {
+        &self.tts[unit.index()]
+    }
+
     /// Claims a unit; where all are taken but one is on its way back, waits for that a moment.
     pub async fn claim(&self, slab: &'static UnitSlab) -> Option<UnitLease> {
         let lease = UnitLease::claim(slab);
@@ -93,6 +106,8 @@ pub async fn dispatch(
     loop {
         bell.take_all(|signal, unit| match signal {
             EdgeSignal::Llm => wakers.llm(unit).notify_one(),
+            EdgeSignal::Stt => wakers.stt(unit).notify_one(),
+            EdgeSignal::Tts => wakers.tts(unit).notify_one(),
             EdgeSignal::Session => match slab.unit(unit).slot.load() {
                 (SlotState::Claimed, _) => wakers.session(unit).notify_one(),
                 (SlotState::Draining | SlotState::Quarantined, epoch) => {

@@ -298,6 +298,9 @@ impl Connection {
             Command::VadSettings(settings) => {
                 self.uplink.control(AudioIn::Settings { stamp, settings }, &mut self.lease.port().audio_in);
             }
+            Command::SpeechHints(hints) => {
+                self.uplink.control(AudioIn::Hints { stamp, hints: *hints }, &mut self.lease.port().audio_in);
+            }
             Command::TtsSettings(settings) => self.lease.port().tts_settings.write(settings),
             Command::InputFormat(format) => self.uplink.format = format,
             Command::Commit(commit) => {

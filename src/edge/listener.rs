@@ -17,6 +17,7 @@ use super::bell::Wakers;
 use super::connection::{self, close_socket};
 use super::model_server::ModelServer;
 use super::roster::Roster;
+use super::served::{self, Proxy};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::protocol::{EventIds, ProtocolError, ServerEvent, SessionKind};
 use crate::rt::alloc::HeapCalls;
@@ -52,15 +53,21 @@ pub struct Shared {
     pub alive: mpsc::Sender<()>,
 }
 
-/// Serves clients until `stop` is done; connections that are open then go on by themselves.
+/// Serves clients until `stop` is done; connections that are open then go on by themselves. With a `proxy` the endpoints
+/// beside the Realtime one are served too.
 ///
 /// # Errors
 /// When the listening socket fails.
 pub async fn listen(
     listener: TcpListener,
     shared: Arc<Shared>,
+    proxy: Option<Proxy>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
+    let endpoints = match proxy {
+        Some(proxy) => served::router(Arc::clone(&shared), proxy),
+        None => served::disabled(),
+    };
     let app = Router::new()
         .route("/v1/realtime", get(realtime))
         .route("/v1/pool", get(admin::pool))
@@ -68,7 +75,8 @@ pub async fn listen(
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
         .route("/metrics", get(admin::metrics))
-        .with_state(shared);
+        .with_state(shared)
+        .merge(endpoints);
     let listener = axum::serve::ListenerExt::tap_io(listener, |socket| {
         // An audio delta shall not wait for the acknowledgement of the last one.
         if let Err(error) = socket.set_nodelay(true) {

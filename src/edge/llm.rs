@@ -13,8 +13,8 @@ use super::chat::{ChatDelta, ChatError};
 use super::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
-    CallPiece, ChatRequest, ClauseItem, FailureCode, ResponseKey, Stamp, TextChunk, TextPrompt, UnitId,
-    text_chunks,
+    CallPiece, ChatRequest, ClauseItem, FailureCode, FinishReason, ResponseKey, Stamp, TextChunk, TextPrompt,
+    TokenUsage, UnitId, text_chunks,
 };
 use crate::text::{ClauseSplitter, Speakable};
 use crate::unit::{LlmPort, Unit, UnitSlab};
@@ -30,21 +30,15 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
                 let end = task.port.clauses.push_marker(ClauseItem::SessionEnd { epoch });
                 debug_assert!(end.is_ok(), "a slot is kept for the marker");
             }
+            Some(TextPrompt::Speak { stamp, response, text }) => {
+                let speech = AssertUnwindSafe(task.speak(stamp, response, &text)).catch_unwind().await;
+                task.survive(stamp, response, speech).await;
+            }
             Some(TextPrompt::Generate { stamp, response, request }) => {
                 // On the heap: a kilobyte that an idle unit does not have to keep.
                 let answer = Box::pin(task.answer(stamp, response, &request));
-                match AssertUnwindSafe(answer).catch_unwind().await {
-                    // Stale: nobody waits for it.
-                    Ok(Ok(()) | Err(Stale)) => {}
-                    // The task goes on: without it the unit would never answer again, nor be free.
-                    Err(_) => {
-                        tracing::error!(%unit, "language model task panicked, its response fails");
-                        // As above.
-                        let (code, detail) = (FailureCode::StagePanicked, TextChunk::split("").0);
-                        let item = ClauseItem::Failed { stamp, response, code, detail };
-                        let _ = task.push(stamp, item).await;
-                    }
-                }
+                let answer = AssertUnwindSafe(answer).catch_unwind().await;
+                task.survive(stamp, response, answer).await;
             }
         }
     }
@@ -186,6 +180,30 @@ impl LlmTask<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Goes on after a panic: without the task the unit would never answer again, nor be free.
+    async fn survive(
+        &mut self,
+        stamp: Stamp,
+        response: ResponseKey,
+        outcome: std::thread::Result<Result<(), Stale>>,
+    ) {
+        // Stale: nobody waits for it.
+        if outcome.is_err() {
+            tracing::error!(unit = %self.id, "language model task panicked, its response fails");
+            let (code, detail) = (FailureCode::StagePanicked, TextChunk::split("").0);
+            let _ = self.push(stamp, ClauseItem::Failed { stamp, response, code, detail }).await;
+        }
+    }
+
+    /// Clauses of a text that is there already.
+    async fn speak(&mut self, stamp: Stamp, response: ResponseKey, text: &str) -> Result<(), Stale> {
+        let mut voice = Voice::default();
+        self.push_clauses(stamp, response, voice.push(text)).await?;
+        self.push_clauses(stamp, response, voice.finish()).await?;
+        let (finish, usage) = (FinishReason::Stop, TokenUsage::default());
+        self.push(stamp, ClauseItem::End { stamp, response, finish, usage }).await
     }
 
     async fn push_all(&mut self, stamp: Stamp, items: Vec<ClauseItem>) -> Result<(), Stale> {

@@ -52,13 +52,18 @@ impl Roster {
         Self { seats: Mutex::new(vec![Seat::default(); units]), totals: Mutex::default() }
     }
 
+    /// Somebody has `unit`: a session, or a request of another endpoint.
+    pub fn seat(&self, unit: UnitId, id: &str) {
+        lock(&self.seats)[unit.index()] = Seat { session_id: Some(id.to_owned()), released_at: None };
+    }
+
     /// A session has begun on `unit`.
     pub fn enter(&self, unit: UnitId, session_id: &str) {
-        lock(&self.seats)[unit.index()] = Seat { session_id: Some(session_id.to_owned()), released_at: None };
+        self.seat(unit, session_id);
         lock(&self.totals).connections += 1;
     }
 
-    /// The session on `unit` has ended.
+    /// Who had `unit` has left.
     pub fn leave(&self, unit: UnitId) {
         lock(&self.seats)[unit.index()].released_at = Some(clock::now());
     }

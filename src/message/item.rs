@@ -1,5 +1,6 @@
 //! The items that travel in rings, by ring.
 
+use super::hint::SpeechHints;
 use super::ids::{CommitId, Epoch, ResponseKey, Stamp, UtteranceId};
 use crate::audio::SampleRate;
 
@@ -72,6 +73,13 @@ pub enum AudioIn {
         /// The settings.
         settings: VadSettings,
     },
+    /// From this point of the audio on the recogniser has these hints.
+    Hints {
+        /// When they were made.
+        stamp: Stamp,
+        /// The hints.
+        hints: SpeechHints,
+    },
     /// The client throws away what it has not committed.
     Clear {
         /// When it was made.
@@ -128,6 +136,13 @@ pub enum SpeechItem {
         stamp: Stamp,
         /// Which.
         utterance: UtteranceId,
+    },
+    /// What follows, the open utterance included, is recognised with these hints.
+    Hints {
+        /// Inherited from the edge's.
+        stamp: Stamp,
+        /// The hints.
+        hints: SpeechHints,
     },
     /// The open utterance was cleared by the client: forget it.
     Abort {
@@ -522,8 +537,8 @@ macro_rules! stamped {
     };
 }
 
-stamped!(AudioIn { Audio, Commit, Settings, Clear }, SessionEnd);
-stamped!(SpeechItem { Start, Frame, End, Abort }, SessionEnd);
+stamped!(AudioIn { Audio, Commit, Settings, Hints, Clear }, SessionEnd);
+stamped!(SpeechItem { Start, Frame, End, Hints, Abort }, SessionEnd);
 stamped!(VadEvent { SpeechStarted, SpeechStopped, Committed, CommitRefused, Cleared },);
 stamped!(SttEvent { Transcript, Failed }, SessionEnd);
 stamped!(ClauseItem { Text, Clause, Call, RateLimits, End, Failed }, SessionEnd);
@@ -581,7 +596,7 @@ impl Default for VadSettings {
 pub struct TtsSettings {
     /// Rate of the audio that the client wants.
     pub rate: SampleRate,
-    /// Speed of speech, `0.25..=1.5`.
+    /// Speed of speech, `0.25..=4.0`.
     pub speed: f32,
 }
 

@@ -3,11 +3,13 @@
 //! Every item is stamped when it is made ([`Stamp`]); whatever is derived from it inherits the stamp. Items of the
 //! audio path are `Copy`, so nothing in a ring can free memory on a real-time thread.
 
+mod hint;
 mod ids;
 mod item;
 mod moment;
 mod prompt;
 
+pub use hint::{Language, SpeechHints};
 pub use ids::{CommitId, Epoch, Generation, ResponseKey, Stamp, UnitId, UtteranceId};
 pub use item::{
     AudioFrame, AudioIn, CallPiece, ClauseItem, FRAME_SAMPLES, FailureCode, FinishReason, RateLimit,

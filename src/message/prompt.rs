@@ -118,6 +118,15 @@ pub enum TextPrompt {
         /// What to answer.
         request: Box<ChatRequest>,
     },
+    /// Speak this as it stands; no model is asked.
+    Speak {
+        /// When it was made; everything made of it inherits this.
+        stamp: Stamp,
+        /// The response that the speech belongs to.
+        response: ResponseKey,
+        /// What to say.
+        text: Box<str>,
+    },
     /// Nothing of this epoch follows.
     SessionEnd {
         /// The epoch that ends.

@@ -2,7 +2,7 @@
 
 use crate::audio::AudioFormat;
 use crate::limits::PREFIX_MS_MAX;
-use crate::message::{FunctionTool, ToolChoice};
+use crate::message::{FunctionTool, Language, ToolChoice};
 
 use super::audio_format::audio_format;
 use super::client_event::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
@@ -233,9 +233,17 @@ impl TranscriptionUpdate {
         let fields = field.fields()?;
         Ok(Self {
             model: fields.patch("model", |field| field.owned_up_to(NAME_BYTES_MAX))?,
-            language: fields.patch("language", |field| field.owned_up_to(NAME_BYTES_MAX).map(Some))?,
+            language: fields.patch("language", |field| language(field).map(Some))?,
             prompt: fields.patch("prompt", |field| field.owned_up_to(TEXT_BYTES_MAX).map(Some))?,
         })
+    }
+}
+
+fn language(field: &Field<'_, '_>) -> Result<String, Fault> {
+    let code = field.text()?;
+    match Language::new(code) {
+        Some(_) => Ok(code.to_owned()),
+        None => Err(field.wrong_word(code, "a language code such as 'en' or 'de-AT'")),
     }
 }
 

@@ -50,7 +50,8 @@ use std::time::Duration;
 
 use crate::audio::AudioFormat;
 use crate::message::{
-    ChatRequest, CommitId, Moment, ResponseKey, SpeechOut, SttEvent, TtsSettings, VadEvent, VadSettings,
+    ChatRequest, CommitId, Moment, ResponseKey, SpeechHints, SpeechOut, SttEvent, TtsSettings, VadEvent,
+    VadSettings,
 };
 use crate::protocol::{
     ClientEvent, ClientEventKind, ClientItem, Content, ErrorObject, Fault, Item, ItemBody, ProtocolError,
@@ -115,6 +116,8 @@ pub enum Output {
 pub enum Command {
     /// Publish these to the detector.
     VadSettings(VadSettings),
+    /// Publish these to the recogniser.
+    SpeechHints(Box<SpeechHints>),
     /// Publish these to the voice.
     TtsSettings(TtsSettings),
     /// Take the client's audio to be in this format from now on.
@@ -316,6 +319,9 @@ impl Session {
         let vad = settings::vad_settings(&next);
         if vad != settings::vad_settings(&self.settings) {
             self.command(Command::VadSettings(vad));
+        }
+        if next.transcription != self.settings.transcription {
+            self.command(Command::SpeechHints(Box::new(settings::speech_hints(&next))));
         }
         if settings::idle_timeout(&next).is_none() {
             self.timers.stop(Timer::Idle);

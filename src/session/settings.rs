@@ -4,7 +4,7 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use crate::audio::AudioFormat;
-use crate::message::{ToolChoice, VadMode, VadSettings};
+use crate::message::{Language, SpeechHints, TextChunk, ToolChoice, VadMode, VadSettings};
 use crate::protocol::{
     Eagerness, Fault, MaxTokens, Modality, Patch, SessionId, SessionKind, SessionObject, SessionUpdate,
     Transcription, TranscriptionUpdate, Truncation, TurnDetection, TurnDetectionUpdate, TurnMode, quoted,
@@ -146,6 +146,15 @@ pub(super) fn vad_settings(settings: &SessionObject) -> VadSettings {
         TurnMode::Semantic { eagerness } => VadMode::Semantic { patience_ms: patience_ms(eagerness) },
     });
     VadSettings { mode }
+}
+
+/// What the recogniser must know.
+pub(super) fn speech_hints(settings: &SessionObject) -> SpeechHints {
+    let Some(transcription) = &settings.transcription else {
+        return SpeechHints::default();
+    };
+    let prompt = transcription.prompt.as_ref().map(|prompt| TextChunk::split(prompt).0);
+    SpeechHints { language: transcription.language.as_deref().and_then(Language::new), prompt }
 }
 
 /// Silence that ends an utterance which does not sound complete.

@@ -6,15 +6,11 @@
 use std::time::Duration;
 
 use super::{Deadlines, Stage};
-use crate::audio::pcm::to_i16;
-use crate::limits::{CLAUSE_BYTES_MAX, RESAMPLE_SAMPLES};
-use crate::message::{
-    AudioFrame, ClauseItem, FRAME_SAMPLES, FailureCode, Moment, ResponseKey, SpeechOut, Stamp, TextChunk,
-    UnitId,
-};
+use crate::limits::RESAMPLE_SAMPLES;
+use crate::message::{FRAME_SAMPLES, FailureCode, Moment, ResponseKey, Stamp, UnitId};
 use crate::model::{ModelError, Speech, SpeechSource, TtsModel};
 use crate::rt::alloc::foreign;
-use crate::unit::{TtsPort, Unit, UnitCounters, UnitSlab};
+use crate::unit::{TtsPort, Unit, UnitCounters, UnitSlab, resample};
 
 /// The TTS stage.
 pub struct TtsStage {
@@ -55,40 +51,9 @@ impl TtsStage {
                 }
                 continue;
             }
-            // A call or an end may push the resampler's tail before itself.
-            if !port.audio_out.has_room_or_ring(3) {
-                return Pause::Rung;
-            }
-            match port.clauses.pop() {
-                None => return Pause::Rung,
-                Some(ClauseItem::SessionEnd { epoch }) => {
-                    port.state.reset();
-                    let end = port.audio_out.push_marker(SpeechOut::SessionEnd { epoch });
-                    debug_assert!(end.is_ok(), "a slot is kept for the marker");
-                }
-                Some(item) if unit.is_stale(stamp_of(&item)) => {
-                    UnitCounters::count(&unit.counters.stale_items);
-                    port.state.reset();
-                }
-                Some(ClauseItem::Clause { stamp, response, chunk, last }) => {
-                    let state = &mut port.state;
-                    // Of another answer, cancelled in the middle of a clause, something may be left.
-                    if state.owner != Some((stamp, response)) {
-                        state.reset();
-                        state.owner = Some((stamp, response));
-                        state.settings = *port.settings.read();
-                    }
-                    state.collecting = Some((stamp, response));
-                    if state.clause.len() + chunk.as_str().len() <= CLAUSE_BYTES_MAX {
-                        state.clause.push_str(chunk.as_str());
-                    }
-                    if last {
-                        self.synthesise(unit, port, stamp, response);
-                        return Pause::Yield;
-                    }
-                }
-                Some(item) => pass_on(port, item),
-            }
+            let Some((stamp, response)) = port.next_clause(unit) else { return Pause::Rung };
+            self.synthesise(unit, port, stamp, response);
+            return Pause::Yield;
         }
     }
 
@@ -111,7 +76,7 @@ impl TtsStage {
                 state.speaking = Some((stamp, response));
             }
             Err(ModelError::Stale) => state.reset(),
-            Err(_) => fail(port, stamp, response, FailureCode::TtsFailed),
+            Err(_) => port.fail(stamp, response, FailureCode::TtsFailed, ""),
         }
     }
 }
@@ -137,58 +102,12 @@ impl Stage for TtsStage {
             if let Some((stamp, response)) = port.state.speaking.or(port.state.collecting)
                 && port.audio_out.room() > 0
             {
-                fail(&mut port, stamp, response, FailureCode::StagePanicked);
+                port.fail(stamp, response, FailureCode::StagePanicked, "");
             }
             port.state.reset();
             slab.bells.tts.ring(*unit);
         }
     }
-}
-
-fn stamp_of(item: &ClauseItem) -> Stamp {
-    match item {
-        ClauseItem::Text { stamp, .. }
-        | ClauseItem::Clause { stamp, .. }
-        | ClauseItem::Call { stamp, .. }
-        | ClauseItem::RateLimits { stamp, .. }
-        | ClauseItem::End { stamp, .. }
-        | ClauseItem::Failed { stamp, .. } => *stamp,
-        ClauseItem::SessionEnd { .. } => unreachable!("handled before"),
-    }
-}
-
-/// What is not spoken goes through in order. A call and an end take the resampler's tail with them: what was said before
-/// is complete.
-fn pass_on(port: &mut TtsPort, item: ClauseItem) {
-    match item {
-        ClauseItem::Call { stamp, response, .. } | ClauseItem::End { stamp, response, .. } => {
-            finish_audio(port, stamp, response);
-        }
-        ClauseItem::Failed { .. } => port.state.reset(),
-        _ => {}
-    }
-    let out = item.passed_on().expect("clauses and markers were handled before");
-    port.audio_out.push(out).expect("room was checked before the item was taken");
-}
-
-/// Sends what the resampler still holds of this answer. There is room for it.
-fn finish_audio(port: &mut TtsPort, stamp: Stamp, response: ResponseKey) {
-    let state = &mut port.state;
-    // Of another answer, cancelled between two clauses, something may be left.
-    if state.owner != Some((stamp, response)) {
-        return state.reset();
-    }
-    let ready = &mut state.ready;
-    state.resampler.finish(&mut |samples| append(ready, samples));
-    while !port.state.ready.is_empty() {
-        push_frame(port, stamp, response, None);
-    }
-}
-
-fn fail(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, code: FailureCode) {
-    port.state.reset();
-    let failed = SpeechOut::Failed { stamp, response, code, detail: TextChunk::split("").0 };
-    port.audio_out.push(failed).expect("room was checked before the item was taken");
 }
 
 /// Sends the clause that is going out as far as there is room. `None`: all of it is out.
@@ -219,7 +138,7 @@ fn emit(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, now: Moment) ->
             SpeechSource::Pcm => None,
         };
         debug_assert!(done || port.state.ready.len() >= FRAME_SAMPLES, "a short frame only at the end");
-        push_frame(port, stamp, response, time_stamp);
+        port.push_frame(stamp, response, time_stamp);
     }
 }
 
@@ -244,31 +163,10 @@ fn fill_ready(port: &mut TtsPort) -> bool {
                     return true;
                 }
                 let end = (state.taken + RESAMPLE_SAMPLES).min(pcm.len());
-                let ready = &mut state.ready;
-                state.resampler.push(&pcm[state.taken..end], &mut |samples| append(ready, samples));
+                resample(&mut state.resampler, &pcm[state.taken..end], &mut state.ready);
                 state.taken = end;
             }
         }
     }
     false
-}
-
-/// Sends up to one frame of what is ready. There is room for it.
-fn push_frame(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, time_stamp: Option<Moment>) {
-    let mut frame = AudioFrame::empty(port.state.settings.rate);
-    let len = port.state.ready.len().min(FRAME_SAMPLES);
-    frame.samples[..len].copy_from_slice(&port.state.ready[..len]);
-    frame.len = u16::try_from(len).expect("at most a frame");
-    port.state.ready.drain(..len);
-    if let Some(moment) = time_stamp
-        && len >= 4
-    {
-        bytemuck::cast_slice_mut::<i16, u8>(&mut frame.samples)[..8]
-            .copy_from_slice(&moment.nanos().to_le_bytes());
-    }
-    port.audio_out.push(SpeechOut::Audio { stamp, response, frame }).expect("room was checked");
-}
-
-fn append(ready: &mut Vec<i16>, samples: &[f32]) {
-    ready.extend(samples.iter().map(|sample| to_i16(*sample)));
 }

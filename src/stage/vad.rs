@@ -168,6 +168,7 @@ fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
                 port.state.stamp = stamp;
                 follow_settings(port, settings.mode);
             }
+            AudioIn::Hints { stamp, hints } => push_speech(port, SpeechItem::Hints { stamp, hints }),
             AudioIn::Clear { stamp, commit } => clear(port, stamp, commit),
             AudioIn::SessionEnd { .. } => unreachable!("handled above"),
         }

@@ -42,7 +42,8 @@ pub struct ModelSet {
 }
 
 impl ModelSet {
-    /// Resolves every file that a server needs: `local` where the user named a path of their own (taken as it
+    /// Resolves every file that a server needs, but those of models that are `elsewhere`, whose paths may be of nothing:
+    /// `local` where the user named a path of their own (taken as it
     /// is), else the cache. A Piper voice of the user's own brings its table with it, at its path with
     /// `.json` appended, unless `local` names that too.
     ///
@@ -52,7 +53,7 @@ impl ModelSet {
     pub fn resolve(
         cache: &Cache,
         local: &BTreeMap<Artefact, PathBuf>,
-        builtin_language_model: bool,
+        elsewhere: &[Artefact],
         when_missing: WhenMissing,
         progress: &mut dyn Progress,
     ) -> Result<Self, StoreError> {
@@ -66,7 +67,7 @@ impl ModelSet {
                 return Err(StoreError::Missing { path: path.clone(), expected: artefact.to_string() });
             }
         }
-        let needed = |artefact: &Artefact| builtin_language_model || *artefact != Artefact::LanguageModel;
+        let needed = |artefact: &Artefact| !elsewhere.contains(artefact);
         let cached: Vec<_> = Artefact::ALL
             .iter()
             .copied()
@@ -86,7 +87,7 @@ impl ModelSet {
             moonshine_tokenizer: path(Artefact::MoonshineTokenizer),
             piper_voice: path(Artefact::PiperVoice),
             piper_config: path(Artefact::PiperConfig),
-            language_model: builtin_language_model.then(|| path(Artefact::LanguageModel)),
+            language_model: needed(&Artefact::LanguageModel).then(|| path(Artefact::LanguageModel)),
         })
     }
 }
@@ -116,7 +117,7 @@ mod tests {
         let voice = local[&Artefact::PiperVoice].clone();
         let table = appended(&voice, ".json");
         let cache = Cache::open(Some(folder.path().join("cache"))).expect("a cache");
-        let resolve = || ModelSet::resolve(&cache, &local, true, WhenMissing::Fail, &mut Quiet);
+        let resolve = || ModelSet::resolve(&cache, &local, &[], WhenMissing::Fail, &mut Quiet);
 
         let error = resolve().expect_err("the voice's table is not there").to_string();
         assert!(error.contains(&table.display().to_string()), "{error}");
@@ -131,7 +132,8 @@ mod tests {
     fn without_fetching_the_first_missing_file_is_named() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let cache = Cache::open(Some(folder.path().to_owned())).expect("a cache");
-        let error = ModelSet::resolve(&cache, &BTreeMap::new(), false, WhenMissing::Fail, &mut Quiet)
+        let elsewhere = [Artefact::LanguageModel];
+        let error = ModelSet::resolve(&cache, &BTreeMap::new(), &elsewhere, WhenMissing::Fail, &mut Quiet)
             .expect_err("an empty cache");
         assert!(
             matches!(&error, StoreError::Missing { path, .. } if *path == cache.path(Artefact::OnnxRuntime))

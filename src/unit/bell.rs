@@ -197,13 +197,22 @@ pub enum EdgeSignal {
     Session = 0,
     /// For the unit's language model task: something to read, or room to write.
     Llm = 1,
+    /// For the unit's recognition task, where recognition is done by a server: as above.
+    Stt = 2,
+    /// For the unit's synthesis task, where synthesis is done by a server: as above.
+    Tts = 3,
+}
+
+impl EdgeSignal {
+    /// All, in the order of their numbers.
+    const ALL: [Self; 4] = [Self::Session, Self::Llm, Self::Stt, Self::Tts];
 }
 
 /// The doorbell of the edge. Stage threads ring it without a lock: a bit, and a byte into a pipe when the edge's
 /// dispatcher sleeps.
 #[derive(Debug)]
 pub struct EdgeBell {
-    ready: [ReadySet; 2],
+    ready: [ReadySet; EdgeSignal::ALL.len()],
     asleep: AtomicBool,
     alarm: Alarm,
 }
@@ -215,7 +224,7 @@ impl EdgeBell {
     /// When the system gives no pipe.
     pub fn new(units: usize) -> std::io::Result<(Self, AlarmReader)> {
         let (alarm, reader) = Alarm::new()?;
-        let ready = [ReadySet::new(units), ReadySet::new(units)];
+        let ready = EdgeSignal::ALL.map(|_| ReadySet::new(units));
         Ok((Self { ready, asleep: AtomicBool::new(false), alarm }, reader))
     }
 
@@ -232,7 +241,7 @@ impl EdgeBell {
 
     /// Calls `f` for every unit that was rung since the last call.
     pub fn take_all(&self, mut f: impl FnMut(EdgeSignal, UnitId)) {
-        for (set, signal) in self.ready.iter().zip([EdgeSignal::Session, EdgeSignal::Llm]) {
+        for (set, signal) in self.ready.iter().zip(EdgeSignal::ALL) {
             for word in 0..set.0.len() {
                 while let Some(unit) = set.take_from(word, u64::MAX) {
                     f(signal, unit);

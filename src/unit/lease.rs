@@ -2,6 +2,7 @@
 
 use super::bell::EdgeSignal;
 use super::port::EdgePort;
+use super::ring::Bell;
 use super::slab::{Unit, UnitCounters, UnitSlab};
 use crate::message::{AudioIn, Epoch, Generation, Stamp, TextPrompt, TtsSettings, UnitId};
 use crate::sync::PortGuard;
@@ -87,6 +88,10 @@ impl Drop for UnitLease {
         drop(port);
         let began = unit.slot.begin_drain(self.epoch);
         debug_assert!(began, "only the lease leaves Claimed");
+        // The marker may have woken a task that waits for a transcript before it could see that nobody else does.
+        if let stt @ Bell::Task(..) = self.slab.bells.stt {
+            stt.ring(self.unit);
+        }
         self.slab.bells.edge.ring(EdgeSignal::Session, self.unit);
     }
 }

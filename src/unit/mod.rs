@@ -9,6 +9,7 @@
 //! Every arrow is one SPSC ring. The ports sit in [`PortCell`](crate::sync::PortCell)s: whoever works on a unit
 //! borrows its port, a second borrower is a bug that fails loudly, and nobody waits.
 
+mod answer;
 mod bell;
 mod drain;
 mod free;
@@ -18,13 +19,16 @@ mod port;
 mod ring;
 mod slab;
 mod slot;
+mod utterance;
 
+pub use answer::resample;
 pub use bell::{EdgeBell, EdgeSignal, StageBell};
 pub use drain::Drain;
 pub use free::FreeUnits;
 pub use generation::GenerationCounter;
 pub use lease::UnitLease;
 pub use port::{EdgePort, LlmPort, OpenUtterance, SttPort, TtsPort, TtsState, VadPort, VadState};
-pub use ring::{Consumer, Producer, PushError, Ringer, ring};
+pub use ring::{Bell, Consumer, Producer, PushError, Ringer, ring};
 pub use slab::{Bells, Cause, CounterTotals, Unit, UnitCounters, UnitSlab};
 pub use slot::{SlotState, SlotWord};
+pub use utterance::{Piece, push_transcript};

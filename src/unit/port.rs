@@ -7,8 +7,8 @@ use crate::limits::{
     TRANSCRIPT_BYTES_MAX, UTTERANCE_SAMPLES_MAX,
 };
 use crate::message::{
-    AudioIn, ClauseItem, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechItem, SpeechOut, Stamp, SttEvent,
-    TextPrompt, TtsSettings, UtteranceId, VadEvent, VadMode, VadSettings,
+    AudioIn, ClauseItem, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechHints, SpeechItem, SpeechOut,
+    Stamp, SttEvent, TextPrompt, TtsSettings, UtteranceId, VadEvent, VadMode, VadSettings,
 };
 use crate::model::{DetectorStream, Speech, SpeechSource};
 
@@ -123,10 +123,12 @@ pub struct SttPort {
     pub transcript: String,
     /// Whose it is.
     pub open: Option<(Stamp, UtteranceId)>,
+    /// What the client says of its speech.
+    pub hints: SpeechHints,
 }
 
 impl SttPort {
-    /// Forgets the caller.
+    /// Forgets the open utterance.
     pub fn reset(&mut self) {
         self.audio.clear();
         self.transcript.clear();
@@ -254,6 +256,7 @@ impl Ends {
                 audio: Vec::with_capacity(UTTERANCE_SAMPLES_MAX),
                 transcript: String::with_capacity(TRANSCRIPT_BYTES_MAX),
                 open: None,
+                hints: SpeechHints::default(),
             },
             LlmPort { text_prompts: self.text_prompts.1, clauses: self.clauses.0 },
             TtsPort {

@@ -29,6 +29,46 @@ impl Ringer {
     }
 }
 
+/// The doorbell of a stage, wherever its work is done.
+#[derive(Clone, Copy, Debug)]
+pub enum Bell {
+    /// By workers of this process.
+    Workers(&'static StageBell),
+    /// By a server, which one task per unit asks.
+    Task(&'static EdgeBell, EdgeSignal),
+}
+
+impl Bell {
+    /// Rings for one unit.
+    #[must_use]
+    pub const fn ringer(self, unit: UnitId) -> Ringer {
+        match self {
+            Self::Workers(bell) => Ringer::Stage(bell, unit),
+            Self::Task(bell, signal) => Ringer::Edge(bell, signal, unit),
+        }
+    }
+
+    /// Something is there for `unit`.
+    pub fn ring(self, unit: UnitId) {
+        self.ringer(unit).ring();
+    }
+
+    /// The bell that workers of this process sleep on; `None`: there are none.
+    #[must_use]
+    pub const fn workers(self) -> Option<&'static StageBell> {
+        match self {
+            Self::Workers(bell) => Some(bell),
+            Self::Task(..) => None,
+        }
+    }
+}
+
+impl From<&'static StageBell> for Bell {
+    fn from(bell: &'static StageBell) -> Self {
+        Self::Workers(bell)
+    }
+}
+
 /// The ring was full; the item comes back.
 #[derive(Debug)]
 pub struct PushError<T>(pub T);

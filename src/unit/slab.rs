@@ -4,7 +4,7 @@ use super::bell::{EdgeBell, EdgeSignal, StageBell};
 use super::free::FreeUnits;
 use super::generation::GenerationCounter;
 use super::port::{EdgePort, Ends, LlmPort, SttPort, TtsPort, VadPort};
-use super::ring::{Ringer, ring};
+use super::ring::{Bell, Ringer, ring};
 use super::slot::{SlotState, SlotWord};
 use crate::audio::SampleRate;
 use crate::limits;
@@ -110,10 +110,10 @@ impl Unit {
 pub struct Bells {
     /// VAD's workers.
     pub vad: &'static StageBell,
-    /// STT's workers.
-    pub stt: &'static StageBell,
-    /// TTS's workers.
-    pub tts: &'static StageBell,
+    /// STT.
+    pub stt: Bell,
+    /// TTS.
+    pub tts: Bell,
     /// The edge's dispatcher.
     pub edge: &'static EdgeBell,
 }
@@ -210,8 +210,7 @@ impl UnitSlab {
 }
 
 fn build_unit(unit: UnitId, bells: Bells, voice_rate: SampleRate) -> Unit {
-    let (vad, stt, tts) =
-        (Ringer::Stage(bells.vad, unit), Ringer::Stage(bells.stt, unit), Ringer::Stage(bells.tts, unit));
+    let (vad, stt, tts) = (Ringer::Stage(bells.vad, unit), bells.stt.ringer(unit), bells.tts.ringer(unit));
     let session = Ringer::Edge(bells.edge, EdgeSignal::Session, unit);
     let llm = Ringer::Edge(bells.edge, EdgeSignal::Llm, unit);
     let ends = Ends {

@@ -164,7 +164,7 @@ impl Ear {
                     find(&mut self.turns, utterance).pcm.extend_from_slice(samples);
                 }
                 SpeechItem::Abort { utterance, .. } => self.turns.retain(|(other, _)| *other != utterance),
-                SpeechItem::End { .. } | SpeechItem::SessionEnd { .. } => {}
+                SpeechItem::End { .. } | SpeechItem::Hints { .. } | SpeechItem::SessionEnd { .. } => {}
             }
         }
     }

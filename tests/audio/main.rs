@@ -15,13 +15,18 @@ mod rates;
 mod resampling;
 
 use antiphon::audio::{Resampler, SampleRate};
-use antiphon::unit::{Bells, EdgeBell, StageBell, UnitSlab};
+use antiphon::unit::{Bell, Bells, EdgeBell, StageBell, UnitSlab};
 
 /// Units that nobody else works on.
 fn slab(units: usize, voice_rate: SampleRate) -> &'static UnitSlab {
     Resampler::prepare();
     let bell = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, 1))) };
     let (edge, _) = EdgeBell::new(units).expect("a pipe");
-    let bells = Bells { vad: bell(), stt: bell(), tts: bell(), edge: Box::leak(Box::new(edge)) };
+    let bells = Bells {
+        vad: bell(),
+        stt: Bell::Workers(bell()),
+        tts: Bell::Workers(bell()),
+        edge: Box::leak(Box::new(edge)),
+    };
     UnitSlab::leak(units, bells, voice_rate)
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use antiphon::audio::SampleRate;
 use antiphon::limits::APPEND_BYTES_MAX;
 use antiphon::message::{
-    ChatMessage, ChatRequest, FunctionCall, Moment, ResponseKey, ToolChoice, UserPart, VadMode,
+    ChatMessage, ChatRequest, FunctionCall, Language, Moment, ResponseKey, TextChunk, ToolChoice, UserPart,
+    VadMode,
 };
 use antiphon::protocol::{Append, Decoded, Decoder, EventIds, ProtocolError, encode_audio_delta};
 use antiphon::session::{Command, Input, Output, Session, SessionConfig};
@@ -136,6 +137,10 @@ fn command_json(command: Command) -> Value {
                 json!({"vad_settings": {"threshold": threshold, "prefix_ms": prefix_ms, "silence_ms": silence_ms}})
             }
         },
+        Command::SpeechHints(hints) => json!({"speech_hints": {
+            "language": hints.language.as_ref().map(Language::code),
+            "prompt": hints.prompt.as_ref().map(TextChunk::as_str),
+        }}),
         Command::TtsSettings(settings) => {
             let speed = f64::from((settings.speed * 1_000.0).round()) / 1_000.0;
             json!({"tts_settings": {"rate": settings.rate.hz(), "speed": speed}})

@@ -97,3 +97,18 @@ async fn the_official_client_and_real_models() {
     store(&wav, recording.samples()).expect("stored");
     run_scenarios(&server, &wav, "What is the weather like today?", LONG_SPEECH).await;
 }
+
+/// The endpoints beside the Realtime one, on real models and the built-in language model.
+#[cfg(feature = "builtin-llm")]
+#[tokio::test]
+async fn the_official_client_and_the_other_endpoints() {
+    let server = Server::real_with(1, &["--serve-endpoints"]).await;
+    let python = python().await;
+    let (script, url) = (folder().join("endpoints.py"), format!("http://{}/v1", server.addr()));
+    let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech/austen-0880.wav");
+    let (script, clip) = (script.to_str().expect("UTF-8"), clip.to_str().expect("UTF-8"));
+    let output =
+        run(&python, &[script, "--url", &url, "--wav", clip, "--words", "young man", "--understands"]).await;
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    server.all_units_free().await;
+}

@@ -9,16 +9,19 @@
 )]
 
 mod client;
+mod http;
 mod llm;
 mod rng;
 mod server;
 mod signal;
+mod speech_server;
 
 mod bad_input;
 mod barge_in;
 mod cancel;
 mod clients;
 mod connection;
+mod endpoints;
 mod framing;
 mod idle;
 mod isolation;
@@ -26,6 +29,10 @@ mod llm_failures;
 mod many_talkers;
 mod pool;
 mod profile;
+mod proxy;
+mod remote_stt;
+mod remote_tts;
 mod shutdown;
 mod speech;
 mod talk;
+mod two_servers;

@@ -42,7 +42,8 @@ pub(crate) struct Server {
     addr: SocketAddr,
     ready_line: String,
     log: PathBuf,
-    _machine: MutexGuard<'static, ()>,
+    /// `None`: another server of the same test holds it.
+    _machine: Option<MutexGuard<'static, ()>>,
 }
 
 /// What the kernel says about a process.
@@ -75,7 +76,21 @@ impl Server {
     }
 
     async fn start(units: usize, stages: &str, args: &[&str], limit: Duration) -> Self {
-        let machine = MACHINE.lock().await;
+        Self::launch(Some(MACHINE.lock().await), units, stages, args, limit).await
+    }
+
+    /// Real models, beside this server.
+    pub(crate) async fn real_beside(&self, units: usize, args: &[&str]) -> Self {
+        Self::launch(None, units, "real", args, REAL_START_LIMIT).await
+    }
+
+    async fn launch(
+        machine: Option<MutexGuard<'static, ()>>,
+        units: usize,
+        stages: &str,
+        args: &[&str],
+        limit: Duration,
+    ) -> Self {
         let number = NEXT_LOG.fetch_add(1, Ordering::Relaxed);
         let name = format!("server-{}-{number}.log", std::process::id());
         let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -15,21 +15,13 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use tokio::sync::watch;
 
+use super::http::{self, root_cause};
 use crate::message::{ChatRequest, FinishReason, RateLimits, TokenUsage};
 
 pub use endpoint::ChatEndpoint;
 pub use error::ChatError;
 pub use stream::ChatStream;
-
-/// Idle connections are kept this long for the next turn; shorter than the 60 s after which common load balancers
-/// drop them.
-const IDLE_CONNECTION_KEPT: Duration = Duration::from_secs(50);
-
-/// Longest body of an error response that is read, bytes.
-const ERROR_BODY_BYTES_MAX: usize = 16 * 1_024;
-
-/// An error response whose body takes longer is reported without the server's words.
-const ERROR_BODY_WAIT: Duration = Duration::from_secs(1);
+pub(super) use wire::error_message;
 
 /// How long each part of a completion may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +88,8 @@ impl ChatClient {
     /// # Errors
     /// [`ChatError::Setup`] if the system has no trusted root certificates and the address needs them.
     pub fn new(endpoint: ChatEndpoint, timeouts: ChatTimeouts) -> Result<Self, ChatError> {
-        let http = http_client(endpoint.is_loopback(), endpoint.is_tls(), timeouts.connect)?;
+        let http = http::client(endpoint.is_loopback(), endpoint.is_tls(), timeouts.connect)
+            .map_err(ChatError::Setup)?;
         let (_, endpoint) = watch::channel(Some(endpoint));
         Ok(Self { http, endpoint, timeouts })
     }
@@ -110,7 +103,8 @@ impl ChatClient {
         endpoint: watch::Receiver<Option<ChatEndpoint>>,
         timeouts: ChatTimeouts,
     ) -> Result<Self, ChatError> {
-        Ok(Self { http: http_client(true, false, timeouts.connect)?, endpoint, timeouts })
+        let http = http::client(true, false, timeouts.connect).map_err(ChatError::Setup)?;
+        Ok(Self { http, endpoint, timeouts })
     }
 
     /// Asks for a completion. Nothing is sent before the first [`ChatStream::next`]. `slot` is the index of the
@@ -175,26 +169,6 @@ impl ChatClient {
     }
 }
 
-fn http_client(loopback: bool, tls: bool, connect: Duration) -> Result<reqwest::Client, ChatError> {
-    // The crypto provider of the process; fails only where one is installed already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("antiphon/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(connect)
-        .pool_idle_timeout(IDLE_CONNECTION_KEPT)
-        .tcp_nodelay(true)
-        // A redirect would turn the POST into a GET or carry the prompt elsewhere; it is reported as its status.
-        .redirect(reqwest::redirect::Policy::none());
-    if loopback {
-        builder = builder.no_proxy();
-    }
-    if !tls {
-        // No certificates are loaded for plain HTTP, so it works on systems that have none.
-        builder = builder.tls_certs_only([]);
-    }
-    builder.build().map_err(|error| ChatError::Setup(format!("HTTP client: {}", root_cause(&error))))
-}
-
 fn send_error(error: &reqwest::Error) -> ChatError {
     if error.is_connect() || error.is_timeout() {
         ChatError::Unreachable(root_cause(error))
@@ -205,15 +179,6 @@ fn send_error(error: &reqwest::Error) -> ChatError {
     }
 }
 
-/// The innermost cause, which names what happened and not the address.
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
-}
-
 async fn status_error(mut response: reqwest::Response) -> ChatError {
     let status = response.status();
     let retry_after = response
@@ -221,19 +186,8 @@ async fn status_error(mut response: reqwest::Response) -> ChatError {
         .get(reqwest::header::RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.trim().parse().ok())
         .map(Duration::from_secs);
-    let mut body = Vec::new();
-    // Whatever has come within the time is used, so an elapsed time-out is no error.
-    let _ = tokio::time::timeout(ERROR_BODY_WAIT, async {
-        while let Ok(Some(bytes)) = response.chunk().await {
-            let room = ERROR_BODY_BYTES_MAX - body.len();
-            body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            if body.len() == ERROR_BODY_BYTES_MAX {
-                break;
-            }
-        }
-    })
-    .await;
-    let message = wire::error_message(&body)
+    let body = http::error_body(&mut response).await;
+    let message = error_message(&body)
         .unwrap_or_else(|| status.canonical_reason().unwrap_or("unknown status").to_owned());
     ChatError::Status { status: status.as_u16(), message, retry_after }
 }

@@ -216,7 +216,7 @@ fn finish_reason(name: &str) -> FinishReason {
 
 /// The server's own words in the body of an error response: `error.message`, `error`, `message` or `detail` of a JSON
 /// object, or the first words of anything else; `None` for an empty body.
-pub(super) fn error_message(body: &[u8]) -> Option<String> {
+pub(in crate::edge) fn error_message(body: &[u8]) -> Option<String> {
     match serde_json::from_slice::<serde_json::Value>(body) {
         Ok(value) => error_text(value.get("error").unwrap_or(&value)).or_else(|| error_text(&value)),
         Err(_) => Some(first_words(body)).filter(|words| !words.is_empty()),

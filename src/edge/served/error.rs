@@ -1,0 +1,83 @@
+//! What goes wrong, in the API's own form.
+//!
+//! # Source
+//! OpenAI API reference, "Error codes": `{"error": {"message", "type", "param", "code"}}`.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// When a client may come again, seconds: a unit is free when somebody hangs up, which nobody knows before.
+const RETRY_AFTER_S: &str = "1";
+
+/// An error answer.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    kind: &'static str,
+    code: &'static str,
+    param: Option<&'static str>,
+    message: String,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, kind, code, param: None, message: message.into() }
+    }
+
+    /// A field of the request is not what it should be.
+    pub(super) fn field(param: &'static str, code: &'static str, problem: impl std::fmt::Display) -> Self {
+        let message = format!("{param}: {problem}");
+        Self {
+            param: Some(param),
+            ..Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", code, message)
+        }
+    }
+
+    /// The request as a whole is not what it should be.
+    pub(super) fn request(status: StatusCode, message: impl Into<String>) -> Self {
+        Self::new(status, "invalid_request_error", "invalid_request", message)
+    }
+
+    /// All units are taken.
+    pub(super) fn pool_full(units: usize) -> Self {
+        let message = format!("all {units} session slots are in use");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "session_limit_reached", message)
+    }
+
+    /// The server takes no more work.
+    pub(super) fn shutting_down() -> Self {
+        let message = "server is shutting down";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", "server_shutting_down", message)
+    }
+
+    /// A model failed.
+    pub(super) fn failed(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", code, message)
+    }
+
+    /// The language model server is not there.
+    pub(super) fn upstream_unreachable(cause: &str) -> Self {
+        let message = format!("the language model server cannot be reached: {cause}");
+        Self::new(StatusCode::BAD_GATEWAY, "upstream_unreachable", "upstream_unreachable", message)
+    }
+
+    /// This server does not do that.
+    pub(super) fn not_implemented(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", "not_implemented", message)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let Self { status, kind, code, param, message } = self;
+        let body = json!({"error": {"message": message, "type": kind, "param": param, "code": code}});
+        let mut response = (status, Json(body)).into_response();
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S.parse().expect("a number is a header"));
+        }
+        response
+    }
+}

@@ -1,0 +1,167 @@
+//! Clause → synthesis server → audio, where `--tts-url` names one. One task per unit, for the unit's whole life.
+//!
+//! It owns the unit's TTS port. Audio goes on as it arrives; a cancel drops the request, which closes the socket at once.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use tokio::sync::Notify;
+
+use super::bell::Wakers;
+use super::speech_server::{SpeechError, Voice};
+use crate::limits::RESAMPLE_SAMPLES;
+use crate::message::{FRAME_SAMPLES, FailureCode, ResponseKey, Stamp, UnitId};
+use crate::sync::PortGuard;
+use crate::unit::{TtsPort, Unit, UnitCounters, UnitSlab, resample};
+
+/// Runs until the runtime ends.
+pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, voice: Arc<Voice>) {
+    let mut task = TtsTask {
+        unit: slab.unit(unit),
+        id: unit,
+        wakers,
+        voice,
+        port: slab.unit(unit).tts.borrow(),
+        failed: None,
+    };
+    loop {
+        let Some(answer) = task.port.next_clause(task.unit) else {
+            task.wakers.tts(unit).notified().await;
+            continue;
+        };
+        // On the heap: an idle unit does not have to keep it.
+        let speaking = Box::pin(AssertUnwindSafe(task.speak_clause(answer)).catch_unwind());
+        let outcome = match speaking.await {
+            Ok(outcome) => outcome,
+            // The task goes on: without it the unit would never speak again, nor be free.
+            Err(_) => {
+                tracing::error!(%unit, "speech synthesis task panicked, its response fails");
+                task.fail(answer, FailureCode::StagePanicked, "").await
+            }
+        };
+        if let Err(Stale) = outcome {
+            UnitCounters::count(&task.unit.counters.stale_items);
+            task.port.state.reset();
+        }
+    }
+}
+
+/// The response was cancelled, or the session ended.
+struct Stale;
+
+type Answer = (Stamp, ResponseKey);
+
+struct TtsTask {
+    unit: &'static Unit,
+    id: UnitId,
+    wakers: Arc<Wakers>,
+    voice: Arc<Voice>,
+    port: PortGuard<'static, TtsPort>,
+    /// The last answer that failed: its other clauses are not asked for.
+    failed: Option<Answer>,
+}
+
+impl TtsTask {
+    /// Speaks the clause that the port holds.
+    async fn speak_clause(&mut self, answer: Answer) -> Result<(), Stale> {
+        let text = self.port.state.clause.clone();
+        self.port.state.clause.clear();
+        self.port.state.collecting = None;
+        if self.failed == Some(answer) || text.trim().is_empty() {
+            return Ok(());
+        }
+        let Err(error) = self.speak(answer, &text).await? else { return Ok(()) };
+        tracing::warn!(unit = %self.id, %error, "speech synthesis");
+        self.fail(answer, FailureCode::TtsFailed, &error.detail()).await
+    }
+
+    /// Asks for `text` and sends its audio on as it comes.
+    async fn speak(&mut self, answer: Answer, text: &str) -> Result<Result<(), SpeechError>, Stale> {
+        let (stamp, response) = answer;
+        let speed = self.port.state.settings.speed;
+        let voice = Arc::clone(&self.voice);
+        let mut stream =
+            match unless_stale(self.unit, stamp, self.wakers.tts(self.id), voice.speak(text, speed)).await? {
+                Ok(stream) => stream,
+                Err(error) => return Ok(Err(error)),
+            };
+        loop {
+            let (samples, rate) =
+                match unless_stale(self.unit, stamp, self.wakers.tts(self.id), stream.next()).await? {
+                    Ok(Some(samples)) => samples,
+                    Ok(None) => break,
+                    Err(error) => return Ok(Err(error)),
+                };
+            let rates = (rate, self.port.state.settings.rate);
+            let resampler = &mut self.port.state.resampler;
+            if (resampler.from(), resampler.to()) != rates
+                && let Err(error) = resampler.set_rates(rates.0, rates.1)
+            {
+                return Ok(Err(SpeechError::Broken(error.to_string())));
+            }
+            for samples in samples.chunks(RESAMPLE_SAMPLES) {
+                let state = &mut self.port.state;
+                resample(&mut state.resampler, samples, &mut state.ready);
+                while self.port.state.ready.len() >= FRAME_SAMPLES {
+                    self.push_frame(stamp, response).await?;
+                }
+            }
+        }
+        // A short frame: what follows in the ring was not said before it.
+        while !self.port.state.ready.is_empty() {
+            self.push_frame(stamp, response).await?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Sends a frame as soon as there is room.
+    async fn push_frame(&mut self, stamp: Stamp, response: ResponseKey) -> Result<(), Stale> {
+        while !self.port.audio_out.has_room_or_ring(1) {
+            self.wakers.tts(self.id).notified().await;
+            self.check(stamp)?;
+        }
+        self.check(stamp)?;
+        self.port.push_frame(stamp, response, None);
+        Ok(())
+    }
+
+    /// Sends what was made before the failure, then the failure.
+    async fn fail(&mut self, answer: Answer, code: FailureCode, detail: &str) -> Result<(), Stale> {
+        let (stamp, response) = answer;
+        while !self.port.has_room_to_fail_or_ring() {
+            self.wakers.tts(self.id).notified().await;
+            self.check(stamp)?;
+        }
+        self.check(stamp)?;
+        self.failed = Some(answer);
+        self.port.finish_audio(stamp, response);
+        self.port.fail(stamp, response, code, detail);
+        Ok(())
+    }
+
+    fn check(&self, stamp: Stamp) -> Result<(), Stale> {
+        if self.unit.is_stale(stamp) { Err(Stale) } else { Ok(()) }
+    }
+}
+
+/// What `work` gives, unless the answer is stale before; whenever the task is woken, that is looked at.
+async fn unless_stale<T>(
+    unit: &Unit,
+    stamp: Stamp,
+    woken: &Notify,
+    work: impl Future<Output = T>,
+) -> Result<T, Stale> {
+    let mut work = pin!(work);
+    loop {
+        if unit.is_stale(stamp) {
+            return Err(Stale);
+        }
+        tokio::select! {
+            biased;
+            () = woken.notified() => {}
+            done = &mut work => return Ok(done),
+        }
+    }
+}
