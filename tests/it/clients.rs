@@ -1,4 +1,4 @@
-//! Programs that people already use, unchanged, against the real server: fake stages for the protocol, real models for the whole way.
+//! Programs that people already use, unchanged, against the real server: fake stages, and real models for the whole way.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
