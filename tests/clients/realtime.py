@@ -1,6 +1,7 @@
 """The official OpenAI client against a running server: every event must be one that its own types know.
 
-Scenarios: an audio turn, a text turn, barge-in, cancel, items cut, shown and deleted, a full pool. Exit code 0 only if all of them pass.
+Scenarios: an audio turn, a text turn, barge-in, cancel, items cut, shown and deleted, a tool round trip, a full pool. Exit code 0
+only if all of them pass.
 """
 
 import argparse
@@ -60,8 +61,12 @@ class Strict:
         self.connection = connection
         self.items = set()
         self.responses = {}
-        # Text of each item as its deltas made it, whoever was listening.
+        # Of each response, the place of its items, and the items that are done.
+        self.places = collections.defaultdict(dict)
+        self.done_items = collections.defaultdict(dict)
+        # Text of each content part, and arguments of each call, as their deltas made them, whoever was listening.
         self.texts = collections.defaultdict(str)
+        self.arguments = collections.defaultdict(str)
         self.event_ids = set()
         self.count = 0
 
@@ -90,6 +95,8 @@ class Strict:
             raise Violation("this event_id has been used before")
         self.event_ids.add(event.event_id)
         self.check_ids(event)
+        self.check_response(event)
+        self.check_deltas(event)
         return event
 
     def check_ids(self, event):
@@ -113,21 +120,52 @@ class Strict:
             raise Violation(f"item {event.item_id} was never announced")
         elif kind == "conversation.item.done" and event.item.id not in self.items:
             raise Violation(f"item {event.item.id} was never announced")
-        if kind in ("response.output_audio_transcript.delta", "response.output_text.delta"):
-            self.texts[event.item_id] += event.delta
-        for whole in ("transcript", "text"):
-            if kind in ("response.output_audio_transcript.done", "response.output_text.done") and hasattr(event, whole):
-                if getattr(event, whole) != self.texts[event.item_id]:
-                    raise Violation(f"the deltas make {self.texts[event.item_id]!r}, the whole is {getattr(event, whole)!r}")
+
+    def check_response(self, event):
+        """A response is announced, its items keep their places, it ends with the items that have ended, and is silent afterwards."""
+        kind = event.type
         response = getattr(event, "response_id", None) or getattr(getattr(event, "response", None), "id", None)
-        if response is not None:
-            state = self.responses.get(response)
-            if state is None:
-                raise Violation(f"response {response} was never announced")
-            if state == "done":
-                raise Violation(f"something of response {response} after its response.done")
-            if kind == "response.done":
-                self.responses[response] = "done"
+        item = getattr(event, "item_id", None) or getattr(getattr(event, "item", None), "id", None)
+        if kind in ("conversation.item.added", "conversation.item.done"):
+            response = next((made for made, places in self.places.items() if item in places.values()), None)
+        if response is None:
+            return
+        state = self.responses.get(response)
+        if state is None:
+            raise Violation(f"response {response} was never announced")
+        if state == "done":
+            raise Violation(f"something of response {response} after its response.done")
+        if (place := getattr(event, "output_index", None)) is not None:
+            places = self.places[response]
+            if kind == "response.output_item.added":
+                expect(place, len(places), "output_index of a new item")
+                places[place] = item
+            expect(item, places.get(place), f"the item at output_index {place}")
+        if kind == "response.output_item.done":
+            if place in self.done_items[response]:
+                raise Violation(f"item {item} is done twice")
+            self.done_items[response][place] = event.item
+        if kind == "response.done":
+            self.responses[response] = "done"
+            done = [item for _, item in sorted(self.done_items[response].items())]
+            expect(event.response.output, done, "output")
+            expect(len(done), len(self.places[response]), "number of items that are done")
+
+    def check_deltas(self, event):
+        """What the deltas make is the whole."""
+        kind = event.type
+        if kind in ("response.output_audio_transcript.delta", "response.output_text.delta"):
+            self.texts[event.item_id, event.content_index] += event.delta
+        elif kind == "response.output_audio_transcript.done":
+            expect(self.texts[event.item_id, event.content_index], event.transcript, "what the deltas make")
+        elif kind == "response.output_text.done":
+            expect(self.texts[event.item_id, event.content_index], event.text, "what the deltas make")
+        elif kind == "response.function_call_arguments.delta":
+            self.arguments[event.call_id] += event.delta
+        elif kind == "response.function_call_arguments.done":
+            expect(self.arguments[event.call_id], event.arguments, "what the deltas make")
+        elif kind == "response.output_item.done" and event.item.type == "function_call":
+            expect(self.arguments[event.item.call_id], event.item.arguments, "what the deltas make")
 
     async def until(self, kind):
         """Reads until an event of this kind; errors fail."""
@@ -297,6 +335,33 @@ class Scenarios:
             expect((response.status, bool(text)), ("completed", True), "the next answer")
             return strict.count
 
+    async def tools(self):
+        async with self.connect() as connection:
+            strict = await self.opened(connection)
+            parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+            weather = {"type": "function", "name": "get_weather", "description": "The weather in a city.", "parameters": parameters}
+            await connection.session.update(session={"type": "realtime", "tools": [weather], "tool_choice": "auto"})
+            updated, _ = await strict.until("session.updated")
+            expect([tool.name for tool in updated.session.tools], ["get_weather"], "the tools")
+            await strict.ask('call get_weather {"city": "Paris"}')
+            done, seen = await strict.until("response.function_call_arguments.done")
+            if not any(event.type == "response.function_call_arguments.delta" for event in seen):
+                raise Violation("arguments without deltas")
+            expect((done.name, json.loads(done.arguments)), ("get_weather", {"city": "Paris"}), "the call")
+            response, text, audio = await strict.rest_of(done.response_id)
+            expect((response.status, text, audio), ("completed", "", b""), "the response that calls")
+            [call] = response.output
+            expect((call.id, call.call_id, call.name), (done.item_id, done.call_id, "get_weather"), "the item of the call")
+            answer = "It is seven degrees and raining."
+            output = {"type": "function_call_output", "call_id": call.call_id, "output": answer}
+            await connection.conversation.item.create(item=output)
+            added, _ = await strict.until("conversation.item.added")
+            expect((added.item.call_id, added.previous_item_id), (call.call_id, call.id), "the output and its place")
+            await connection.response.create()
+            response, text, audio = await strict.answer()
+            expect((response.status, text.strip(), bool(audio)), ("completed", answer, True), "the answer")
+            return strict.count
+
     async def full_pool(self):
         held = []
         try:
@@ -331,7 +396,7 @@ class Scenarios:
 
     async def run(self):
         # The full pool comes last: it takes every unit.
-        scenarios = (self.audio_turn, self.text_turn, self.barge_in, self.cancel, self.items, self.full_pool)
+        scenarios = (self.audio_turn, self.text_turn, self.barge_in, self.cancel, self.items, self.tools, self.full_pool)
         for scenario in scenarios:
             try:
                 events = await scenario()

@@ -1,7 +1,7 @@
-//! The official client package against the real server: fake stages for the protocol, real models for the whole way.
+//! Programs that people already use, unchanged, against the real server: fake stages, and real models for the whole way.
 
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 
 use antiphon::edge::talk::{Recording, store};
 use tokio::process::Command;
@@ -10,7 +10,7 @@ use crate::llm::ScriptedLlm;
 use crate::server::Server;
 use crate::signal::{level, silence};
 
-/// Units of the server; the last scenario takes all of them.
+/// Units of the server; the last scenario of the official client takes all of them.
 const UNITS: usize = 2;
 
 /// About 50 s of speech, so that there is something to interrupt.
@@ -20,82 +20,155 @@ const LONG_SPEECH: &str = "It was a bright cold day in spring, and the clocks of
     The children ran from one tent to the next, and the dogs ran after them. A woman sold warm bread and sweet milk. \
     In the evening the lamps were lit along the river, and the boats came home one by one with their nets full of fish.";
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
+/// The official package, every event checked strictly.
+const OPENAI: Client =
+    Client { interpreter: "python", program: "realtime.py", pins: &["requirements/openai.txt"] };
+
+/// `RealtimeSession` of the agents SDK; node and npm come from PyPI too.
+const AGENTS: Client = Client {
+    interpreter: "node",
+    program: "agents.mjs",
+    pins: &["requirements/agents.txt", "package.json", "package-lock.json"],
+};
+
+/// The realtime model of LiveKit's agents.
+const LIVEKIT: Client =
+    Client { interpreter: "python", program: "livekit_agent.py", pins: &["requirements/livekit.txt"] };
+
+/// pipecat's realtime service.
+const PIPECAT: Client =
+    Client { interpreter: "python", program: "pipecat_pipeline.py", pins: &["requirements/pipecat.txt"] };
+
+/// A client as its makers publish it, and the program of ours that talks through it.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    /// Name in the `bin` of the environment.
+    interpreter: &'static str,
+    /// File in `tests/clients`.
+    program: &'static str,
+    /// Files in `tests/clients` that say what is installed, the Python packages first.
+    pins: &'static [&'static str],
 }
 
-/// Runs to the end; what it printed is in the message if it fails.
-async fn run(program: &Path, args: &[&str]) -> Output {
+impl Client {
+    /// A folder that is a virtual environment with exactly the pinned packages; those of npm are in its `node_modules`.
+    async fn environment(self) -> PathBuf {
+        let pins: Vec<_> = self.pins.iter().map(|pin| source(pin)).collect();
+        let wanted: String =
+            pins.iter().map(|pin| std::fs::read_to_string(pin).expect("in the repository")).collect();
+        let home =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients").join(self.program).with_extension("");
+        let stamp = home.join("installed.txt");
+        if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+            return home;
+        }
+        run("python3".as_ref(), &["-m", "venv", "--clear", utf8(&home)]).await;
+        let (requirements, packages) = pins.split_first().expect("Python packages");
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"];
+        run(&home.join("bin/python"), &[&pip[..], &["--requirement", utf8(requirements)]].concat()).await;
+        for file in packages {
+            copy(file, &home);
+        }
+        if !packages.is_empty() {
+            let npm = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", utf8(&home)];
+            run(&home.join("bin/npm"), &npm).await;
+        }
+        std::fs::write(&stamp, wanted).expect("the environment has just been made");
+        home
+    }
+
+    /// Runs the program; it fails unless everything that its user would check is right.
+    async fn converse(self, server: &Server, utterance: &[i16], args: &[&str]) {
+        let home = self.environment().await;
+        let temporary = tempfile::tempdir().expect("a temporary folder");
+        let wav = temporary.path().join("utterance.wav");
+        store(&wav, utterance).expect("stored");
+        // Node looks for packages beside the program, Python in its environment.
+        let program = if self.interpreter == "node" {
+            copy(&source(self.program), &home)
+        } else {
+            source(self.program)
+        };
+        let url = server.url();
+        let args = [&[utf8(&program), "--url", &url, "--wav", utf8(&wav)], args].concat();
+        print!("{}", run(&home.join("bin").join(self.interpreter), &args).await);
+        server.all_units_free().await;
+    }
+}
+
+fn source(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(file)
+}
+
+fn utf8(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn copy(file: &Path, folder: &Path) -> PathBuf {
+    let copied = folder.join(file.file_name().expect("a file"));
+    std::fs::copy(file, &copied).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    copied
+}
+
+/// Runs to the end and gives what was printed; that is in the message if it fails.
+async fn run(program: &Path, args: &[&str]) -> String {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).kill_on_drop(true);
     let output = command.output().await;
     let output = output.unwrap_or_else(|error| panic!("{}: {error}; this test needs it", program.display()));
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{} {args:?}: {}\n{printed}{error}", program.display(), output.status);
-    output
+    printed
 }
 
-/// The Python of a virtual environment that has exactly the pinned packages.
-async fn python() -> PathBuf {
-    let requirements = folder().join("requirements.txt");
-    let wanted = std::fs::read_to_string(&requirements).expect("the file is in the repository");
-    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients-venv");
-    let (python, stamp) = (venv.join("bin/python"), venv.join("installed.txt"));
-    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
-        return python;
-    }
-    let venv = venv.to_str().expect("UTF-8");
-    run(Path::new("python3"), &["-m", "venv", "--clear", venv]).await;
-    let requirements = requirements.to_str().expect("UTF-8");
-    let install =
-        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", requirements];
-    run(&python, &install).await;
-    std::fs::write(&stamp, wanted).expect("the environment has just been made");
-    python
+/// What the official client is asked for besides, so that the scenarios are the same for fake and for real models.
+async fn official(server: &Server, utterance: &[i16], question: &str, long_question: &str) {
+    let units = UNITS.to_string();
+    let args = ["--question", question, "--long-question", long_question, "--units", &units];
+    OPENAI.converse(server, utterance, &args).await;
 }
 
-async fn run_scenarios(server: &Server, wav: &Path, question: &str, long_question: &str) {
-    let python = python().await;
-    let script = folder().join("realtime.py");
-    let (url, units) = (server.url(), UNITS.to_string());
-    let args = [
-        script.to_str().expect("UTF-8"),
-        "--url",
-        &url,
-        "--wav",
-        wav.to_str().expect("UTF-8"),
-        "--question",
-        question,
-        "--long-question",
-        long_question,
-        "--units",
-        &units,
-    ];
-    let output = run(&python, &args).await;
-    print!("{}", String::from_utf8_lossy(&output.stdout));
-    server.all_units_free().await;
+/// Fake stages and the scripted language model, which echoes, or calls the function that it is told to call.
+async fn on_fake_stages(client: Client) {
+    let llm = ScriptedLlm::start().await;
+    let server = Server::fake_with(UNITS, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await;
+    client.converse(&server, &utterance(), &[]).await;
+}
+
+/// One and a half seconds that the energy detector hears.
+fn utterance() -> Vec<i16> {
+    [silence(200), level(1_500, 6_000), silence(100)].concat()
 }
 
 #[tokio::test]
 async fn the_official_client_and_fake_stages() {
     let server = Server::fake(UNITS).await;
-    let temporary = tempfile::tempdir().expect("a temporary folder");
-    let wav = temporary.path().join("utterance.wav");
-    store(&wav, &[silence(200), level(1_500, 6_000), silence(100)].concat()).expect("stored");
-    run_scenarios(&server, &wav, "say dur=0.5 tag=321", "say dur=60 tag=123 rt=1").await;
+    official(&server, &utterance(), "say dur=0.5 tag=321", "say dur=60 tag=123 rt=1").await;
 }
 
 #[tokio::test]
 async fn the_official_client_and_real_models() {
     let llm = ScriptedLlm::start().await;
     let server = Server::real_with(UNITS, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await;
-    let temporary = tempfile::tempdir().expect("a temporary folder");
-    let wav = temporary.path().join("utterance.wav");
     let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech/austen-0880.wav");
     let recording = Recording::load(&clip).expect("a clip of the repository");
-    store(&wav, recording.samples()).expect("stored");
-    run_scenarios(&server, &wav, "What is the weather like today?", LONG_SPEECH).await;
+    official(&server, recording.samples(), "What is the weather like today?", LONG_SPEECH).await;
+}
+
+#[tokio::test]
+async fn openai_agents() {
+    on_fake_stages(AGENTS).await;
+}
+
+#[tokio::test]
+async fn livekit() {
+    on_fake_stages(LIVEKIT).await;
+}
+
+#[tokio::test]
+async fn pipecat() {
+    on_fake_stages(PIPECAT).await;
 }
 
 /// The endpoints beside the Realtime one, on real models and the built-in language model.
