@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use antiphon::edge::talk::{Recording, store};
 use tokio::process::Command;
+use tokio::sync::Mutex;
 
 use crate::llm::ScriptedLlm;
 use crate::server::Server;
@@ -24,6 +25,14 @@ const LONG_SPEECH: &str = "It was a bright cold day in spring, and the clocks of
 const OPENAI: Client =
     Client { interpreter: "python", program: "realtime.py", pins: &["requirements/openai.txt"] };
 
+/// The same package against the endpoints beside the Realtime one.
+const ENDPOINTS: Client =
+    Client { interpreter: "python", program: "endpoints.py", pins: &["requirements/openai.txt"] };
+
+/// And its types against the guide's tables of events.
+const EVENTS: Client =
+    Client { interpreter: "python", program: "events.py", pins: &["requirements/openai.txt"] };
+
 /// `RealtimeSession` of the agents SDK; node and npm come from PyPI too.
 const AGENTS: Client = Client {
     interpreter: "node",
@@ -38,6 +47,9 @@ const LIVEKIT: Client =
 /// pipecat's realtime service.
 const PIPECAT: Client =
     Client { interpreter: "python", program: "pipecat_pipeline.py", pins: &["requirements/pipecat.txt"] };
+
+/// One environment is made at a time: two clients may share it.
+static INSTALLING: Mutex<()> = Mutex::const_new(());
 
 /// A client as its makers publish it, and the program of ours that talks through it.
 #[derive(Clone, Copy, Debug)]
@@ -56,14 +68,15 @@ impl Client {
         let pins: Vec<_> = self.pins.iter().map(|pin| source(pin)).collect();
         let wanted: String =
             pins.iter().map(|pin| std::fs::read_to_string(pin).expect("in the repository")).collect();
-        let home =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients").join(self.program).with_extension("");
+        let (requirements, packages) = pins.split_first().expect("Python packages");
+        let name = requirements.file_stem().expect("a file");
+        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients").join(name);
+        let _one_at_a_time = INSTALLING.lock().await;
         let stamp = home.join("installed.txt");
         if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
             return home;
         }
         run("python3".as_ref(), &["-m", "venv", "--clear", utf8(&home)]).await;
-        let (requirements, packages) = pins.split_first().expect("Python packages");
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"];
         run(&home.join("bin/python"), &[&pip[..], &["--requirement", utf8(requirements)]].concat()).await;
         for file in packages {
@@ -77,22 +90,25 @@ impl Client {
         home
     }
 
-    /// Runs the program; it fails unless everything that its user would check is right.
+    /// Runs the program with `utterance` as a file; it fails unless everything that its user would check is right.
     async fn converse(self, server: &Server, utterance: &[i16], args: &[&str]) {
-        let home = self.environment().await;
         let temporary = tempfile::tempdir().expect("a temporary folder");
         let wav = temporary.path().join("utterance.wav");
         store(&wav, utterance).expect("stored");
+        self.run(&[&["--url", &server.url(), "--wav", utf8(&wav)], args].concat()).await;
+        server.all_units_free().await;
+    }
+
+    async fn run(self, args: &[&str]) {
+        let home = self.environment().await;
         // Node looks for packages beside the program, Python in its environment.
         let program = if self.interpreter == "node" {
             copy(&source(self.program), &home)
         } else {
             source(self.program)
         };
-        let url = server.url();
-        let args = [&[utf8(&program), "--url", &url, "--wav", utf8(&wav)], args].concat();
+        let args = [&[utf8(&program)], args].concat();
         print!("{}", run(&home.join("bin").join(self.interpreter), &args).await);
-        server.all_units_free().await;
     }
 }
 
@@ -157,6 +173,11 @@ async fn the_official_client_and_real_models() {
 }
 
 #[tokio::test]
+async fn the_guide_knows_every_event_of_the_official_client() {
+    EVENTS.run(&["--root", env!("CARGO_MANIFEST_DIR")]).await;
+}
+
+#[tokio::test]
 async fn openai_agents() {
     on_fake_stages(AGENTS).await;
 }
@@ -176,12 +197,9 @@ async fn pipecat() {
 #[tokio::test]
 async fn the_official_client_and_the_other_endpoints() {
     let server = Server::real_with(1, &["--serve-endpoints"]).await;
-    let python = python().await;
-    let (script, url) = (folder().join("endpoints.py"), format!("http://{}/v1", server.addr()));
+    let url = format!("http://{}/v1", server.addr());
     let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech/austen-0880.wav");
-    let (script, clip) = (script.to_str().expect("UTF-8"), clip.to_str().expect("UTF-8"));
-    let output =
-        run(&python, &[script, "--url", &url, "--wav", clip, "--words", "young man", "--understands"]).await;
-    print!("{}", String::from_utf8_lossy(&output.stdout));
+    let args = ["--url", &url, "--wav", utf8(&clip), "--words", "young man", "--understands"];
+    ENDPOINTS.run(&args).await;
     server.all_units_free().await;
 }
