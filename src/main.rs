@@ -25,7 +25,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Start the server
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Stream a recording to a server and keep its answer
     Talk(TalkArgs),
     /// Look after the model files

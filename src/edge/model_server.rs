@@ -99,6 +99,15 @@ impl ModelServer {
         }
     }
 
+    /// Our own process with the built-in model, if there is one.
+    #[must_use]
+    pub const fn child(&self) -> Option<&LlmChild> {
+        match self {
+            Self::Child(_, child) => Some(child),
+            Self::Remote(_) | Self::Echo => None,
+        }
+    }
+
     /// Begins a completion, for `unit` in the model's cache or for none. Dropping the stream ends it.
     #[must_use]
     pub fn stream(&self, request: &ChatRequest, unit: Option<UnitId>) -> CompletionStream {

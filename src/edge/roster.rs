@@ -25,6 +25,19 @@ struct Totals {
     tool_calls: u64,
     connections: u64,
     errors_by_type: BTreeMap<&'static str, u64>,
+    proxied: Proxied,
+}
+
+/// Of the calls that were passed on to the language model; 429 is not among 4xx.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Proxied {
+    requests: u64,
+    responses_2xx: u64,
+    responses_4xx: u64,
+    responses_429: u64,
+    responses_5xx: u64,
+    input_tokens: u64,
+    output_tokens: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -94,6 +107,26 @@ impl Roster {
         }
     }
 
+    /// A call was passed on to the language model and answered with this HTTP status.
+    pub fn count_proxied(&self, status: u16) {
+        let proxied = &mut lock(&self.totals).proxied;
+        proxied.requests += 1;
+        match status {
+            200..300 => proxied.responses_2xx += 1,
+            429 => proxied.responses_429 += 1,
+            400..500 => proxied.responses_4xx += 1,
+            500.. => proxied.responses_5xx += 1,
+            _ => {}
+        }
+    }
+
+    /// Such a call has cost so many tokens, as the language model's server says.
+    pub fn count_proxied_tokens(&self, input: u64, output: u64) {
+        let proxied = &mut lock(&self.totals).proxied;
+        proxied.input_tokens += input;
+        proxied.output_tokens += output;
+    }
+
     /// `/v1/usage`, in the peer's shape.
     #[must_use]
     pub fn usage(&self) -> Value {
@@ -111,8 +144,13 @@ impl Roster {
             "errors_by_type": totals.errors_by_type,
             "total_errors": totals.errors_by_type.values().sum::<u64>(),
             "llm_proxy": {
-                "requests": 0, "responses_2xx": 0, "responses_4xx": 0, "responses_429": 0, "responses_5xx": 0,
-                "input_tokens": 0, "output_tokens": 0,
+                "requests": totals.proxied.requests,
+                "responses_2xx": totals.proxied.responses_2xx,
+                "responses_4xx": totals.proxied.responses_4xx,
+                "responses_429": totals.proxied.responses_429,
+                "responses_5xx": totals.proxied.responses_5xx,
+                "input_tokens": totals.proxied.input_tokens,
+                "output_tokens": totals.proxied.output_tokens,
             },
         })
     }

@@ -16,7 +16,7 @@ use super::speech_server::{Recogniser, SpeechError};
 use crate::limits::UTTERANCE_SAMPLES_MAX;
 use crate::message::{FailureCode, SpeechHints, UnitId};
 use crate::sync::PortGuard;
-use crate::unit::{Piece, SttPort, Unit, UnitCounters, UnitSlab, push_transcript};
+use crate::unit::{Piece, SttPort, SttWork, Unit, UnitCounters, UnitSlab, push_transcript};
 
 /// Speech that waits for its turn; with more, `speech` fills, and the socket is read no further: 2 min, 16 kHz.
 const WAITING_SAMPLES_MAX: usize = 4 * UTTERANCE_SAMPLES_MAX;
@@ -76,8 +76,18 @@ impl SttTask {
         }
         self.waiting.retain(|waiting| !is_over(&waiting.piece));
         while self.waiting.iter().map(|waiting| waiting.audio.len()).sum::<usize>() < WAITING_SAMPLES_MAX
-            && let Some(piece) = self.port.next_piece(unit)
+            && let Some(work) = self.port.next_work(unit)
         {
+            let piece = match work {
+                SttWork::Transcribe(piece) => piece,
+                SttWork::EndSession(epoch) => {
+                    // First, so that nothing of it comes behind its end.
+                    self.call = None;
+                    self.waiting.clear();
+                    self.port.end_session(epoch);
+                    continue;
+                }
+            };
             let audio = self.port.audio[..piece.samples].to_vec();
             self.port.forget(piece);
             self.waiting.push_back(Waiting { piece, audio, hints: self.port.hints });

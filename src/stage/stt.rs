@@ -7,7 +7,7 @@ use super::{Deadlines, Stage};
 use crate::message::{FailureCode, Moment, UnitId};
 use crate::model::{ModelError, SttModel};
 use crate::rt::alloc::foreign;
-use crate::unit::{SttPort, Unit, UnitCounters, UnitSlab, push_transcript};
+use crate::unit::{SttPort, SttWork, Unit, UnitCounters, UnitSlab, push_transcript};
 
 /// The STT stage.
 pub struct SttStage {
@@ -29,7 +29,13 @@ impl SttStage {
 
     /// Transcribes one piece of speech. False when nothing is left to do.
     fn step(&mut self, unit: &Unit, port: &mut SttPort) -> bool {
-        let Some(piece) = port.next_piece(unit) else { return false };
+        let piece = loop {
+            match port.next_work(unit) {
+                Some(SttWork::Transcribe(piece)) => break piece,
+                Some(SttWork::EndSession(epoch)) => port.end_session(epoch),
+                None => return false,
+            }
+        };
         let SttPort { audio, transcript, .. } = port;
         let stale = || unit.is_over(piece.stamp.epoch);
         let result = foreign(|| self.model.transcribe(&audio[..piece.samples], &stale, transcript));

@@ -31,4 +31,4 @@ pub use port::{EdgePort, LlmPort, OpenUtterance, SttPort, TtsPort, TtsState, Vad
 pub use ring::{Bell, Consumer, Producer, PushError, Ringer, ring};
 pub use slab::{Bells, Cause, CounterTotals, Unit, UnitCounters, UnitSlab};
 pub use slot::{SlotState, SlotWord};
-pub use utterance::{Piece, push_transcript};
+pub use utterance::{Piece, SttWork, push_transcript};

@@ -6,7 +6,8 @@ use super::ring::Producer;
 use super::slab::{Unit, UnitCounters};
 use crate::limits::{TRANSCRIPT_BYTES_MAX, TRANSCRIPT_ITEMS, UTTERANCE_SAMPLES_MAX};
 use crate::message::{
-    Epoch, FailureCode, SpeechItem, Stamp, Stamped, SttEvent, TextChunk, UtteranceId, text_chunks,
+    Epoch, FailureCode, SpeechHints, SpeechItem, Stamp, Stamped, SttEvent, TextChunk, UtteranceId,
+    text_chunks,
 };
 
 /// Where a piece of a very long utterance may be cut: the quietest block of the last 5 s.
@@ -28,10 +29,19 @@ pub struct Piece {
     pub last: bool,
 }
 
+/// What STT has to do next.
+#[derive(Clone, Copy, Debug)]
+pub enum SttWork {
+    /// Transcribe this, and take it out ([`SttPort::forget`]).
+    Transcribe(Piece),
+    /// Forget the caller, whose last word this was ([`SttPort::end_session`]).
+    EndSession(Epoch),
+}
+
 impl SttPort {
-    /// Takes items until there is something to transcribe; it is the caller's to hear, and to take out
-    /// ([`SttPort::forget`]). `None`: there is nothing, or no room for a transcript; STT is rung when that changes.
-    pub fn next_piece(&mut self, unit: &Unit) -> Option<Piece> {
+    /// Takes items until there is something to do. `None`: there is nothing, or no room for a transcript; STT is rung when
+    /// that changes.
+    pub fn next_work(&mut self, unit: &Unit) -> Option<SttWork> {
         loop {
             if !self.has_room_for_transcript_or_ring() {
                 return None;
@@ -42,12 +52,11 @@ impl SttPort {
                 && !unit.is_over(stamp.epoch)
             {
                 let samples = quietest_cut(&self.audio);
-                return Some(Piece { stamp, utterance, samples, last: false });
+                return Some(SttWork::Transcribe(Piece { stamp, utterance, samples, last: false }));
             }
             let item = self.speech.pop()?;
             if let SpeechItem::SessionEnd { epoch } = item {
-                self.end_session(epoch);
-                continue;
+                return Some(SttWork::EndSession(epoch));
             }
             if unit.is_over(item.epoch()) {
                 UnitCounters::count(&unit.counters.stale_items);
@@ -66,7 +75,8 @@ impl SttPort {
                 SpeechItem::End { .. } => {
                     // Open until it is transcribed: should that panic, the stage says what has failed.
                     let Some((stamp, utterance)) = self.open else { continue };
-                    return Some(Piece { stamp, utterance, samples: self.audio.len(), last: true });
+                    let samples = self.audio.len();
+                    return Some(SttWork::Transcribe(Piece { stamp, utterance, samples, last: true }));
                 }
                 SpeechItem::Hints { hints, .. } => self.hints = hints,
                 SpeechItem::Abort { .. } => self.reset(),
@@ -98,15 +108,16 @@ impl SttPort {
         self.events.push(event).expect("room was checked before the item was taken");
     }
 
-    fn end_session(&mut self, epoch: Epoch) {
+    /// Forgets the caller and passes the marker on: nothing of this epoch may be sent afterwards.
+    pub fn end_session(&mut self, epoch: Epoch) {
         self.reset();
-        self.hints = crate::message::SpeechHints::default();
+        self.hints = SpeechHints::default();
         let end = self.events.push_marker(SttEvent::SessionEnd { epoch });
         debug_assert!(end.is_ok(), "a slot is kept for the marker");
     }
 }
 
-/// Sends what was said in `piece`. [`SttPort::next_piece`] has seen to the room for one.
+/// Sends what was said in `piece`. [`SttPort::next_work`] has seen to the room for one.
 pub fn push_transcript(events: &mut Producer<SttEvent>, piece: Piece, transcript: &str) {
     let Piece { stamp, utterance, last, .. } = piece;
     let mut push = |chunk, last| {

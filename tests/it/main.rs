@@ -35,4 +35,5 @@ mod remote_tts;
 mod shutdown;
 mod speech;
 mod talk;
+#[cfg(feature = "builtin-llm")]
 mod two_servers;

@@ -45,7 +45,10 @@ impl Drop for Reader {
     }
 }
 
-const EVENTS: [&str; 2] = ["data: {\"n\": 1}\r\n\r\n", "data: [DONE]\n\n"];
+const EVENTS: [&str; 2] = [
+    "data: {\"n\": 1, \"usage\":null}\r\n\r\n",
+    "data: {\"usage\":{\"prompt_tokens\":6,\"completion_tokens\":2}}\r\n\r\ndata: [DONE]\r\n\r\n",
+];
 
 impl Upstream {
     async fn start() -> Self {
@@ -144,12 +147,19 @@ async fn the_servers_key_and_model_are_used_and_nothing_is_stored() {
 #[tokio::test]
 async fn statuses_come_back_as_they_are() {
     let upstream = Upstream::start().await;
-    let (_server, http) = start(&upstream, &[]).await;
+    let (server, http) = start(&upstream, &[]).await;
     for status in [400, 401, 404, 429, 500, 503] {
         let answer = http.post("chat/completions", &[JSON], format!("{{\"status\": {status}}}")).await;
         assert_eq!(answer.status().as_u16(), status);
         seen(answer).await;
     }
+    let asked = http.post("responses", &[JSON], r#"{"usage":{"input_tokens": 9, "output_tokens": 4}}"#).await;
+    // The usage stands in the body that comes back, as a string: it is not counted.
+    seen(asked).await;
+    let counted = &server.json("/v1/usage").await["llm_proxy"];
+    let expected = json!({"requests": 7, "responses_2xx": 1, "responses_4xx": 3, "responses_429": 1, "responses_5xx": 2,
+        "input_tokens": 0, "output_tokens": 0});
+    assert_eq!(*counted, expected);
     for body in ["[]", "7", "no JSON"] {
         let (status, error) = error_of(http.post("chat/completions", &[JSON], body).await).await;
         assert_eq!((status, error["type"].as_str()), (400, Some("invalid_request_error")), "{body}");
@@ -159,7 +169,7 @@ async fn statuses_come_back_as_they_are() {
 #[tokio::test]
 async fn events_come_as_they_are_made_and_whoever_leaves_takes_the_call_along() {
     let mut upstream = Upstream::start().await;
-    let (_server, http) = start(&upstream, &[]).await;
+    let (server, http) = start(&upstream, &[]).await;
     for path in ["chat/completions", "responses"] {
         let mut answer = http.post(path, &[JSON], r#"{"stream": true}"#).await;
         assert_eq!(answer.headers()["content-type"], "text/event-stream");
@@ -169,6 +179,8 @@ async fn events_come_as_they_are_made_and_whoever_leaves_takes_the_call_along() 
         assert_eq!(answer.chunk().await.expect("an event").expect("an event"), EVENTS[1]);
         assert_eq!(answer.chunk().await.expect("the end"), None);
     }
+    let counted = &server.json("/v1/usage").await["llm_proxy"];
+    assert_eq!((&counted["input_tokens"], &counted["output_tokens"]), (&json!(12), &json!(4)), "{counted}");
     let ended = *upstream.abandoned.borrow_and_update();
     let mut answer = http.post("chat/completions", &[JSON], r#"{"stream": true}"#).await;
     answer.chunk().await.expect("an event").expect("an event");

@@ -85,6 +85,12 @@ async fn every_sample_arrives_however_it_is_cut() {
         assert_eq!(answer.status, "completed", "{content_type}");
         assert!(answer.samples == samples, "{content_type}: {} samples", answer.samples.len());
     }
+    // One piece of 6 s.
+    let long: Vec<i16> = (0..144_000).map(|n| (n % 20_011 - 10_000) as i16).collect();
+    speech.speaks([Speak::Pieces("audio/pcm", vec![bytes(&long)], Then::End)]);
+    client.ask("Speak, please.").await;
+    let answer = client.answer().await;
+    assert!(answer.samples == long, "one piece: {} samples", answer.samples.len());
     let asked = speech.texts();
     let expected = json!({"input": "Speak, please.", "response_format": "pcm", "speed": 1.0,
         "model": "scripted", "voice": "ash"});

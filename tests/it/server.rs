@@ -80,6 +80,7 @@ impl Server {
     }
 
     /// Real models, beside this server.
+    #[cfg(feature = "builtin-llm")]
     pub(crate) async fn real_beside(&self, units: usize, args: &[&str]) -> Self {
         Self::launch(None, units, "real", args, REAL_START_LIMIT).await
     }

@@ -9,7 +9,6 @@ use crate::client::Client;
 use crate::server::Server;
 use crate::signal::silence;
 
-#[cfg(feature = "builtin-llm")]
 #[tokio::test]
 async fn one_server_hears_thinks_and_speaks_for_another() {
     let behind = Server::real_with(2, &["--serve-endpoints"]).await;

@@ -8,6 +8,7 @@ mod claim;
 mod error;
 mod proxy;
 mod speech;
+mod token_count;
 mod transcription;
 
 use std::sync::Arc;

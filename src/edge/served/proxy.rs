@@ -12,25 +12,29 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::Served;
 use super::error::ApiError;
+use super::token_count::TokenCount;
 use crate::config::ServeArgs;
 use crate::edge::api_base::ApiBase;
 use crate::edge::chat::ChatEndpoint;
 use crate::edge::http;
+use crate::edge::listener::Shared;
 use crate::edge::model_server::ModelServer;
 
 /// Until a connection stands, and for a built-in server that is being started again.
 const CONNECT_WAIT: Duration = Duration::from_secs(3);
 
-/// Headers of the client that are not passed on: of the connection, of the body's length, which may change, and all that
-/// says who the client is.
-const NOT_THERE: [&str; 16] = [
+/// Headers of the client that are not passed on: of the connection, of the body's length, which may change, of a packing
+/// that would keep events back, and all that says who the client is.
+const NOT_THERE: [&str; 17] = [
     "host",
+    "accept-encoding",
     "connection",
     "keep-alive",
     "te",
@@ -81,13 +85,13 @@ impl Proxy {
     /// # Errors
     /// What is wrong with its address or key, or that the system has no trusted root certificates.
     pub fn new(args: &ServeArgs, server: &ModelServer) -> Result<Self, ProxyError> {
-        let upstream = match (server, &args.llm_url) {
-            (ModelServer::Child(_, child), _) => Upstream::Child(child.endpoint()),
-            (ModelServer::Remote(_), Some(url)) => {
+        let upstream = match (&args.llm_url, server.child()) {
+            (Some(url), _) => {
                 let base = ApiBase::new("language model", url, args.llm_key_env.as_deref());
                 Upstream::Remote(base.map_err(ProxyError)?)
             }
-            (ModelServer::Remote(_) | ModelServer::Echo, _) => Upstream::None,
+            (None, Some(child)) => Upstream::Child(child.endpoint()),
+            (None, None) => Upstream::None,
         };
         let (loopback, tls) = match &upstream {
             Upstream::Remote(base) => (base.is_loopback(), base.is_tls()),
@@ -120,6 +124,7 @@ impl Proxy {
     /// Passes one call on. The answer's body is handed through as it arrives; who goes away takes the call along.
     async fn pass(
         &self,
+        shared: &Arc<Shared>,
         method: Method,
         path: &str,
         mut headers: HeaderMap,
@@ -134,12 +139,18 @@ impl Proxy {
         }
         let call = self.http.request(method, base.call(path)).headers(headers).body(body);
         let answer = call.send().await;
-        let answer = answer.map_err(|error| ApiError::upstream_unreachable(&http::root_cause(&error)))?;
+        let answer = answer.map_err(|error| {
+            shared.roster.count_proxied(StatusCode::BAD_GATEWAY.as_u16());
+            ApiError::upstream_unreachable(&http::root_cause(&error))
+        })?;
         let (status, mut headers) = (answer.status(), answer.headers().clone());
+        shared.roster.count_proxied(status.as_u16());
         NOT_BACK.iter().for_each(|name| {
             headers.remove(*name);
         });
-        Ok((status, headers, Body::from_stream(answer.bytes_stream())).into_response())
+        let mut count = TokenCount::new(Arc::clone(shared));
+        let body = answer.bytes_stream().inspect_ok(move |bytes| count.look_at(bytes));
+        Ok((status, headers, Body::from_stream(body)).into_response())
     }
 
     /// The body with what this server decides in it; the client's own bytes if that is nothing.
@@ -173,7 +184,7 @@ pub(super) async fn chat_completions(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
     let body = served.proxy.decided(whole(body)?, None)?;
-    served.proxy.pass(Method::POST, "chat/completions", headers, body).await
+    served.proxy.pass(&served.shared, Method::POST, "chat/completions", headers, body).await
 }
 
 /// `POST /v1/responses`.
@@ -183,7 +194,7 @@ pub(super) async fn responses(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
     let body = served.proxy.decided(whole(body)?, Some(false))?;
-    served.proxy.pass(Method::POST, "responses", headers, body).await
+    served.proxy.pass(&served.shared, Method::POST, "responses", headers, body).await
 }
 
 /// `GET /v1/models`.
@@ -191,5 +202,5 @@ pub(super) async fn models(
     State(served): State<Arc<Served>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    served.proxy.pass(Method::GET, "models", headers, Bytes::new()).await
+    served.proxy.pass(&served.shared, Method::GET, "models", headers, Bytes::new()).await
 }
