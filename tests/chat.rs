@@ -8,9 +8,13 @@
     reason = "a test may wait, and fails by panicking"
 )]
 
+#[path = "chat/answer.rs"]
+mod answer;
 #[cfg(feature = "builtin-llm")]
 #[path = "chat/builtin.rs"]
 mod builtin;
+#[path = "chat/calls.rs"]
+mod calls;
 #[path = "chat/client.rs"]
 mod client;
 #[cfg(feature = "builtin-llm")]

@@ -3,12 +3,15 @@
 //! Nothing here knows a ring or a session: a request goes in, deltas come out, and dropping the stream closes the
 //! socket, which every such server takes as a cancel.
 
+mod chunk;
+mod completions;
 mod endpoint;
 mod error;
+mod order;
+mod rate_limit;
 mod reasoning;
 mod sse;
 mod stream;
-mod wire;
 
 use std::time::Duration;
 
@@ -127,7 +130,8 @@ impl ChatClient {
     /// Sends the request and waits for the response's headers.
     async fn open(mut self, request: &ChatRequest, slot: u16) -> Result<reqwest::Response, ChatError> {
         let endpoint = self.current_endpoint().await?;
-        let body = wire::request_body(endpoint.model.as_deref(), request, endpoint.slot_hint.then_some(slot));
+        let body =
+            completions::request_body(endpoint.model.as_deref(), request, endpoint.slot_hint.then_some(slot));
         let mut call = self
             .http
             .post(endpoint.url)
@@ -218,7 +222,7 @@ async fn status_error(mut response: reqwest::Response) -> ChatError {
         }
     })
     .await;
-    let message = wire::error_message(&body)
+    let message = error::error_message(&body)
         .unwrap_or_else(|| status.canonical_reason().unwrap_or("unknown status").to_owned());
     ChatError::Status { status: status.as_u16(), message, retry_after }
 }

@@ -11,9 +11,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::chunk::{CallFragment, Chunk, Piece};
+use super::completions::parse_event;
+use super::order::AnswerOrder;
+use super::rate_limit::rate_limits;
 use super::reasoning::ReasoningFilter;
 use super::sse::SseParser;
-use super::wire::{Chunk, parse_chunk};
 use super::{ChatDelta, ChatError, ChatTimeouts, root_cause};
 use crate::message::{FinishReason, TokenUsage};
 
@@ -39,7 +42,8 @@ pub struct ChatStream {
     begun: bool,
     parser: SseParser,
     filter: ReasoningFilter,
-    /// Bytes of reasoning since the last text.
+    order: AnswerOrder,
+    /// Bytes of reasoning since the last text or call.
     reasoning_bytes: usize,
     finish: Option<FinishReason>,
     usage: TokenUsage,
@@ -63,6 +67,7 @@ impl ChatStream {
             begun: false,
             parser: SseParser::default(),
             filter: ReasoningFilter::default(),
+            order: AnswerOrder::default(),
             reasoning_bytes: 0,
             finish: None,
             usage: TokenUsage::default(),
@@ -94,14 +99,19 @@ impl ChatStream {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.timeouts.first_token);
         match &mut self.phase {
             Phase::Opening(opening) => match timeout_at(deadline, opening).await {
-                Ok(response) => self.phase = Phase::Open(Box::new(response?)),
+                Ok(response) => {
+                    let response = response?;
+                    self.ready
+                        .extend(rate_limits(response.headers()).map(|it| Ok(ChatDelta::RateLimits(it))));
+                    self.phase = Phase::Open(Box::new(response));
+                }
                 Err(_) => return self.silence(),
             },
             Phase::Open(response) => match timeout_at(deadline, response.chunk()).await {
                 Ok(Ok(Some(bytes))) => self.read(&bytes)?,
                 Ok(Ok(None)) => self.end_of_body()?,
                 // After the answer's end a torn connection is as good as a closed one.
-                Ok(Err(_)) if self.finish.is_some() => self.done(),
+                Ok(Err(_)) if self.finish.is_some() => self.done()?,
                 Ok(Err(error)) => return Err(ChatError::Broken(root_cause(&error))),
                 Err(_) => return self.silence(),
             },
@@ -113,8 +123,7 @@ impl ChatStream {
     /// Nothing came until the deadline.
     fn silence(&mut self) -> Result<(), ChatError> {
         if self.finish.is_some() {
-            self.done();
-            Ok(())
+            self.done()
         } else if self.begun {
             Err(ChatError::Stalled(self.timeouts.between_tokens))
         } else {
@@ -126,8 +135,7 @@ impl ChatStream {
         let mut events = Vec::new();
         let outcome = self.parser.feed(bytes, |event| events.push(event));
         if self.events(events)? {
-            self.done();
-            return Ok(());
+            return self.done();
         }
         outcome.map_err(|error| ChatError::Broken(error.to_string()))
     }
@@ -139,8 +147,7 @@ impl ChatStream {
         if self.finish.is_none() {
             return Err(ChatError::Broken("it closed before the answer was complete".to_owned()));
         }
-        self.done();
-        Ok(())
+        self.done()
     }
 
     /// Whether `events` end with the API's end mark; what follows that is not read.
@@ -153,31 +160,21 @@ impl ChatStream {
                 return Ok(true);
             }
             if !event.is_empty() {
-                self.chunk(parse_chunk(event).map_err(ChatError::Broken)?)?;
+                self.chunk(parse_event(event).map_err(ChatError::Broken)?)?;
             }
         }
         Ok(false)
     }
 
     fn chunk(&mut self, chunk: Chunk) -> Result<(), ChatError> {
-        let thought_before = self.filter.is_inside();
-        let mut text = String::new();
-        self.filter.feed(&chunk.text, &mut text);
-        let thought_bytes = chunk.reasoning_bytes + if thought_before { chunk.text.len() } else { 0 };
-        if !chunk.text.is_empty() || chunk.reasoning_bytes > 0 {
+        for piece in chunk.pieces {
             self.begun = true;
             self.deadline = Some(Instant::now() + self.timeouts.between_tokens);
-        }
-        if !text.is_empty() {
-            self.reasoning_bytes = 0;
-            self.ready.push_back(Ok(ChatDelta::Text(text)));
-        } else if thought_bytes > 0 || self.filter.is_inside() {
-            self.reasoning_bytes += thought_bytes;
-            if self.reasoning_bytes > REASONING_BYTES_MAX {
-                let problem = format!("more than {REASONING_BYTES_MAX} bytes of reasoning without an answer");
-                return Err(ChatError::Broken(problem));
+            match piece {
+                Piece::Text(text) => self.text(&text)?,
+                Piece::Reasoning(bytes) => self.thought(bytes)?,
+                Piece::Call(fragment) => self.call(fragment)?,
             }
-            self.ready.push_back(Ok(ChatDelta::Reasoning));
         }
         if let Some(usage) = chunk.usage {
             self.usage = usage;
@@ -189,15 +186,61 @@ impl ChatStream {
         Ok(())
     }
 
-    /// The answer is complete: what the filter held back, then the end.
-    fn done(&mut self) {
+    fn text(&mut self, written: &str) -> Result<(), ChatError> {
+        let thought_before = self.filter.is_inside();
+        let mut text = String::new();
+        self.filter.feed(written, &mut text);
+        if !text.is_empty() {
+            self.reasoning_bytes = 0;
+            self.order(|order, deltas| order.text(text, deltas))
+        } else if thought_before || self.filter.is_inside() {
+            self.thought(if thought_before { written.len() } else { 0 })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn thought(&mut self, bytes: usize) -> Result<(), ChatError> {
+        self.reasoning_bytes += bytes;
+        if self.reasoning_bytes > REASONING_BYTES_MAX {
+            let problem = format!("more than {REASONING_BYTES_MAX} bytes of reasoning without an answer");
+            return Err(ChatError::Broken(problem));
+        }
+        self.ready.push_back(Ok(ChatDelta::Reasoning));
+        Ok(())
+    }
+
+    fn call(&mut self, fragment: CallFragment) -> Result<(), ChatError> {
+        self.reasoning_bytes = 0;
+        self.flush_filter()?;
+        self.order(|order, deltas| order.call(fragment, deltas))
+    }
+
+    /// No more text comes for now: what looked like the beginning of a tag is none.
+    fn flush_filter(&mut self) -> Result<(), ChatError> {
         let mut text = String::new();
         self.filter.finish(&mut text);
-        if !text.is_empty() {
-            self.ready.push_back(Ok(ChatDelta::Text(text)));
-        }
+        if text.is_empty() { Ok(()) } else { self.order(|order, deltas| order.text(text, deltas)) }
+    }
+
+    fn order(
+        &mut self,
+        take: impl FnOnce(&mut AnswerOrder, &mut Vec<ChatDelta>) -> Result<(), String>,
+    ) -> Result<(), ChatError> {
+        let mut deltas = Vec::new();
+        let outcome = take(&mut self.order, &mut deltas);
+        self.ready.extend(deltas.into_iter().map(Ok));
+        outcome.map_err(ChatError::Broken)
+    }
+
+    /// The answer is complete: what was held back, then the end.
+    fn done(&mut self) -> Result<(), ChatError> {
+        self.flush_filter()?;
         let finish = self.finish.expect("only called after the answer has ended");
+        let is_cut = finish != FinishReason::Stop;
+        self.order(|order, deltas| order.finish(is_cut, deltas))?;
         self.ready.push_back(Ok(ChatDelta::Done { finish, usage: self.usage }));
+        Ok(())
     }
 
     /// Reads the end of the body, if it is there, so that the connection goes back to the idle ones.
