@@ -20,5 +20,7 @@ mod client;
 #[cfg(feature = "builtin-llm")]
 #[path = "chat/engine.rs"]
 mod engine;
+#[path = "chat/responses.rs"]
+mod responses;
 #[path = "chat/scripted_server.rs"]
 mod scripted_server;

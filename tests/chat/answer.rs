@@ -26,7 +26,8 @@ pub(crate) fn client(url: &str) -> ChatClient {
 }
 
 pub(crate) fn client_with(url: &str, timeouts: ChatTimeouts) -> ChatClient {
-    ChatClient::new(ChatEndpoint::new(url, None, None).expect("valid"), timeouts).expect("an HTTP client")
+    ChatClient::new(ChatEndpoint::new(url, None, None, None).expect("valid"), timeouts)
+        .expect("an HTTP client")
 }
 
 /// A function call of an answer.

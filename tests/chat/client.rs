@@ -14,7 +14,7 @@ use crate::scripted_server::{ScriptedServer, Step};
 async fn the_request_is_what_the_api_asks_for() {
     let answer = vec![Step::Head, Step::Piece(finish("stop")), Step::Piece(DONE.to_vec()), Step::End];
     let server = ScriptedServer::start([answer.clone(), answer]).await;
-    let endpoint = ChatEndpoint::new(&server.url, Some("m".to_owned()), Some("sk-1")).expect("valid");
+    let endpoint = ChatEndpoint::new(&server.url, None, Some("m".to_owned()), Some("sk-1")).expect("valid");
     let plain = ChatClient::new(endpoint.clone(), ChatTimeouts::default()).expect("a client");
     Answer::read(plain.stream(&request(), 3)).await;
     let hinted = ChatClient::new(endpoint.with_slot_hint(), ChatTimeouts::default()).expect("a client");
@@ -347,7 +347,8 @@ async fn a_server_that_is_not_there_is_unreachable() {
     let refused = Answer::read(client(&format!("http://127.0.0.1:{port}")).stream(&request(), 0)).await;
     assert_eq!(refused.end.expect_err("refused").code(), FailureCode::LlmUnreachable);
     let server = ScriptedServer::start([]).await;
-    let endpoint = ChatEndpoint::new(&server.url.replace("http://", "https://"), None, None).expect("valid");
+    let endpoint =
+        ChatEndpoint::new(&server.url.replace("http://", "https://"), None, None, None).expect("valid");
     match ChatClient::new(endpoint, ChatTimeouts::default()) {
         Ok(client) => {
             let no_tls = Answer::read(client.stream(&request(), 0)).await;
@@ -370,6 +371,34 @@ async fn a_request_waits_a_bounded_time_for_a_server_that_starts() {
     let patient =
         ChatClient::following(endpoint, ChatTimeouts { connect: HANG, ..timeouts }).expect("a client");
     let waiting = tokio::spawn(Answer::read(patient.stream(&request(), 0)));
-    sender.send_replace(Some(ChatEndpoint::new(&server.url, None, None).expect("valid")));
+    sender.send_replace(Some(ChatEndpoint::new(&server.url, None, None, None).expect("valid")));
     assert_eq!(waiting.await.expect("no panic"), Answer::complete("Hi"));
+}
+
+#[tokio::test]
+async fn the_context_is_what_the_list_of_models_says() {
+    let list = |body: &str| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        vec![Step::Raw(head.into_bytes()), Step::End]
+    };
+    let server = ScriptedServer::start([
+        list(r#"{"object":"list","data":[{"id":"a","max_model_len":1000},{"id":"m","max_model_len":4096}]}"#),
+        list(r#"{"object":"list","data":[{"id":"m"}]}"#),
+        list("<html>"),
+        vec![Step::Raw(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_vec()), Step::End],
+        vec![Step::Close],
+    ])
+    .await;
+    let endpoint = ChatEndpoint::new(&server.url, None, Some("m".to_owned()), Some("sk-1")).expect("valid");
+    let timeouts = ChatTimeouts { connect: HANG, first_token: HANG, between_tokens: HANG };
+    let client = ChatClient::new(endpoint, timeouts).expect("a client");
+    assert_eq!(client.context_tokens().await, Ok(Some(4_096)));
+    assert_eq!(client.context_tokens().await, Ok(None));
+    let no_json = client.context_tokens().await.expect_err("no JSON");
+    assert!(no_json.to_string().contains("a list of models that is no JSON"), "{no_json}");
+    assert_eq!(client.context_tokens().await.expect_err("a status").code(), FailureCode::LlmStatus(401));
+    assert_eq!(client.context_tokens().await.expect_err("closed").code(), FailureCode::LlmBrokenStream);
+    let heads = server.heads.lock().expect("no panic").clone();
+    assert!(heads[0].starts_with("GET /v1/models HTTP/1.1\r\n"), "{}", heads[0]);
+    assert!(heads[0].contains("authorization: Bearer sk-1\r\n"), "{}", heads[0]);
 }

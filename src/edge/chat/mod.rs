@@ -1,4 +1,5 @@
-//! Streaming client of an OpenAI-compatible chat completions server: the one way to every language model.
+//! Streaming client of an OpenAI-compatible server, of its chat completions or its responses: the one way to every
+//! language model.
 //!
 //! Nothing here knows a ring or a session: a request goes in, deltas come out, and dropping the stream closes the
 //! socket, which every such server takes as a cancel.
@@ -7,9 +8,11 @@ mod chunk;
 mod completions;
 mod endpoint;
 mod error;
+mod models;
 mod order;
 mod rate_limit;
 mod reasoning;
+mod responses;
 mod sse;
 mod stream;
 
@@ -18,11 +21,14 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use tokio::sync::watch;
 
+use crate::config::LlmApi;
 use crate::message::{ChatRequest, FinishReason, RateLimits, TokenUsage};
 
 pub use endpoint::ChatEndpoint;
 pub use error::ChatError;
 pub use stream::ChatStream;
+
+use stream::{Opened, ParseEvent};
 
 /// Idle connections are kept this long for the next turn; shorter than the 60 s after which common load balancers
 /// drop them.
@@ -33,6 +39,12 @@ const ERROR_BODY_BYTES_MAX: usize = 16 * 1_024;
 
 /// An error response whose body takes longer is reported without the server's words.
 const ERROR_BODY_WAIT: Duration = Duration::from_secs(1);
+
+/// How long the list of models may take. It is asked for when the server starts; without it an assumption does.
+const MODELS_WAIT: Duration = Duration::from_secs(5);
+
+/// Longest list of models that is read, bytes; the longest known, of some 400 models, has a twentieth of it.
+const MODELS_BODY_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 
 /// How long each part of a completion may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,11 +139,52 @@ impl ChatClient {
         ChatStream::opening(opening, self.timeouts)
     }
 
-    /// Sends the request and waits for the response's headers.
-    async fn open(mut self, request: &ChatRequest, slot: u16) -> Result<reqwest::Response, ChatError> {
+    /// Tokens that prompt and answer may have together, as the server's list of models says; `None` if it says nothing.
+    ///
+    /// # Errors
+    /// [`ChatError`], also after 5 s without the whole list.
+    pub async fn context_tokens(&self) -> Result<Option<u32>, ChatError> {
+        tokio::time::timeout(MODELS_WAIT, self.clone().read_models())
+            .await
+            .unwrap_or(Err(ChatError::FirstTokenTimeout(MODELS_WAIT)))
+    }
+
+    async fn read_models(mut self) -> Result<Option<u32>, ChatError> {
         let endpoint = self.current_endpoint().await?;
-        let body =
-            completions::request_body(endpoint.model.as_deref(), request, endpoint.slot_hint.then_some(slot));
+        let mut call = self.http.get(endpoint.models_url()).header(ACCEPT, "application/json");
+        if let Some(authorization) = &endpoint.authorization {
+            call = call.header(AUTHORIZATION, authorization);
+        }
+        let mut response = call.send().await.map_err(|error| send_error(&error))?;
+        if response.status() != reqwest::StatusCode::OK {
+            return Err(status_error(response).await);
+        }
+        let mut body = Vec::new();
+        while let Some(bytes) =
+            response.chunk().await.map_err(|error| ChatError::Broken(root_cause(&error)))?
+        {
+            body.extend_from_slice(&bytes);
+            if body.len() > MODELS_BODY_BYTES_MAX {
+                let problem = format!("more than {MODELS_BODY_BYTES_MAX} bytes of models");
+                return Err(ChatError::Broken(problem));
+            }
+        }
+        let list = serde_json::from_slice(&body)
+            .map_err(|error| ChatError::Broken(format!("a list of models that is no JSON ({error})")))?;
+        Ok(models::context_tokens(&list, endpoint.model.as_deref()))
+    }
+
+    /// Sends the request and waits for the response's headers.
+    async fn open(mut self, request: &ChatRequest, slot: u16) -> Result<Opened, ChatError> {
+        let endpoint = self.current_endpoint().await?;
+        let model = endpoint.model.as_deref();
+        let (body, parse): (_, ParseEvent) = match endpoint.api {
+            LlmApi::Chat => {
+                let slot = endpoint.slot_hint.then_some(slot);
+                (completions::request_body(model, request, slot), completions::parse_event)
+            }
+            LlmApi::Responses => (responses::request_body(model, request), responses::parse_event),
+        };
         let mut call = self
             .http
             .post(endpoint.url)
@@ -150,7 +203,7 @@ impl ChatClient {
             Some(found) if found.contains("json") || found.contains("html") => {
                 Err(ChatError::Broken(format!("found content type {found}, expected text/event-stream")))
             }
-            _ => Ok(response),
+            _ => Ok(Opened { response, parse }),
         }
     }
 

@@ -12,7 +12,6 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::chunk::{CallFragment, Chunk, Piece};
-use super::completions::parse_event;
 use super::order::AnswerOrder;
 use super::rate_limit::rate_limits;
 use super::reasoning::ReasoningFilter;
@@ -30,7 +29,16 @@ const BODY_END_WAIT: Duration = Duration::from_millis(20);
 /// Longest reasoning without a word of the answer, bytes (some 16,000 tokens): a model that goes on has lost its way.
 const REASONING_BYTES_MAX: usize = 64 * 1_024;
 
-type Opening = Pin<Box<dyn Future<Output = Result<reqwest::Response, ChatError>> + Send>>;
+/// Reads the data of one event; the error says what is wrong with it, or what the server says is.
+pub(super) type ParseEvent = fn(&[u8]) -> Result<Chunk, String>;
+
+/// A response whose headers have come, and how its events are read.
+pub(super) struct Opened {
+    pub(super) response: reqwest::Response,
+    pub(super) parse: ParseEvent,
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<Opened, ChatError>> + Send>>;
 
 /// One completion. Dropping it, at any moment, closes its socket.
 pub struct ChatStream {
@@ -53,7 +61,7 @@ pub struct ChatStream {
 
 enum Phase {
     Opening(Opening),
-    Open(Box<reqwest::Response>),
+    Open(Box<Opened>),
     /// [`ChatDelta::Done`] or an error has been returned.
     Ended,
 }
@@ -99,22 +107,24 @@ impl ChatStream {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.timeouts.first_token);
         match &mut self.phase {
             Phase::Opening(opening) => match timeout_at(deadline, opening).await {
-                Ok(response) => {
-                    let response = response?;
-                    self.ready
-                        .extend(rate_limits(response.headers()).map(|it| Ok(ChatDelta::RateLimits(it))));
-                    self.phase = Phase::Open(Box::new(response));
+                Ok(opened) => {
+                    let opened = opened?;
+                    let limits = rate_limits(opened.response.headers());
+                    self.ready.extend(limits.map(|limits| Ok(ChatDelta::RateLimits(limits))));
+                    self.phase = Phase::Open(Box::new(opened));
                 }
                 Err(_) => return self.silence(),
             },
-            Phase::Open(response) => match timeout_at(deadline, response.chunk()).await {
-                Ok(Ok(Some(bytes))) => self.read(&bytes)?,
-                Ok(Ok(None)) => self.end_of_body()?,
-                // After the answer's end a torn connection is as good as a closed one.
-                Ok(Err(_)) if self.finish.is_some() => self.done()?,
-                Ok(Err(error)) => return Err(ChatError::Broken(root_cause(&error))),
-                Err(_) => return self.silence(),
-            },
+            Phase::Open(opened) => {
+                match (timeout_at(deadline, opened.response.chunk()).await, opened.parse) {
+                    (Ok(Ok(Some(bytes))), parse) => self.read(&bytes, parse)?,
+                    (Ok(Ok(None)), parse) => self.end_of_body(parse)?,
+                    // After the answer's end a torn connection is as good as a closed one.
+                    (Ok(Err(_)), _) if self.finish.is_some() => self.done()?,
+                    (Ok(Err(error)), _) => return Err(ChatError::Broken(root_cause(&error))),
+                    (Err(_), _) => return self.silence(),
+                }
+            }
             Phase::Ended => return Err(ChatError::Broken("it was read after its end".to_owned())),
         }
         Ok(())
@@ -131,19 +141,19 @@ impl ChatStream {
         }
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<(), ChatError> {
+    fn read(&mut self, bytes: &[u8], parse: ParseEvent) -> Result<(), ChatError> {
         let mut events = Vec::new();
         let outcome = self.parser.feed(bytes, |event| events.push(event));
-        if self.events(events)? {
+        if self.events(events, parse)? {
             return self.done();
         }
         outcome.map_err(|error| ChatError::Broken(error.to_string()))
     }
 
-    fn end_of_body(&mut self) -> Result<(), ChatError> {
+    fn end_of_body(&mut self, parse: ParseEvent) -> Result<(), ChatError> {
         let mut events = Vec::new();
         self.parser.finish(|event| events.push(event));
-        self.events(events)?;
+        self.events(events, parse)?;
         if self.finish.is_none() {
             return Err(ChatError::Broken("it closed before the answer was complete".to_owned()));
         }
@@ -151,7 +161,7 @@ impl ChatStream {
     }
 
     /// Whether `events` end with the API's end mark; what follows that is not read.
-    fn events(&mut self, events: Vec<Vec<u8>>) -> Result<bool, ChatError> {
+    fn events(&mut self, events: Vec<Vec<u8>>, parse: ParseEvent) -> Result<bool, ChatError> {
         for event in events {
             let event = event.trim_ascii();
             if event == b"[DONE]" {
@@ -159,14 +169,15 @@ impl ChatStream {
                 self.finish.get_or_insert(FinishReason::Stop);
                 return Ok(true);
             }
-            if !event.is_empty() {
-                self.chunk(parse_event(event).map_err(ChatError::Broken)?)?;
+            if !event.is_empty() && self.chunk(parse(event).map_err(ChatError::Broken)?)? {
+                return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn chunk(&mut self, chunk: Chunk) -> Result<(), ChatError> {
+    /// Whether nothing follows.
+    fn chunk(&mut self, chunk: Chunk) -> Result<bool, ChatError> {
         for piece in chunk.pieces {
             self.begun = true;
             self.deadline = Some(Instant::now() + self.timeouts.between_tokens);
@@ -183,7 +194,7 @@ impl ChatStream {
             self.finish = chunk.finish;
             self.deadline = Some(Instant::now() + USAGE_WAIT);
         }
-        Ok(())
+        Ok(chunk.is_last)
     }
 
     fn text(&mut self, written: &str) -> Result<(), ChatError> {
@@ -245,9 +256,11 @@ impl ChatStream {
 
     /// Reads the end of the body, if it is there, so that the connection goes back to the idle ones.
     async fn close(&mut self) {
-        if let Phase::Open(response) = &mut self.phase {
-            // Bytes after the end, an error and no end alike: the connection is closed by the drop.
-            let _ = timeout(BODY_END_WAIT, response.chunk()).await;
+        if let Phase::Open(opened) = &mut self.phase {
+            // An error and no end alike: the connection is closed by the drop.
+            let _ =
+                timeout(BODY_END_WAIT, async { while let Ok(Some(_)) = opened.response.chunk().await {} })
+                    .await;
         }
         self.phase = Phase::Ended;
     }
