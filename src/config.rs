@@ -27,6 +27,9 @@ pub struct ServeArgs {
     /// Base address of an OpenAI-compatible server, up to and including /v1 [default: the built-in model]
     #[arg(long, value_name = "URL")]
     pub llm_url: Option<String>,
+    /// API of that server [default: as the address ends, else chat]
+    #[arg(long, value_enum, requires = "llm_url")]
+    pub llm_api: Option<LlmApi>,
     /// Model to ask that server for
     #[arg(long, value_name = "NAME", requires = "llm_url")]
     pub llm_model: Option<String>,
@@ -36,6 +39,12 @@ pub struct ServeArgs {
     /// Model file for the built-in language model [default: SmolLM2-135M-Instruct]
     #[arg(long, value_name = "FILE", conflicts_with = "llm_url")]
     pub llm_gguf: Option<PathBuf>,
+    /// Tokens of prompt and answer together [default: as that server's list of models says, else 32768; built-in: 2048]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(512..=16_777_216))]
+    pub llm_context: Option<u32>,
+    /// Pass web addresses of pictures on to that server, which then fetches them; else only pictures within the message
+    #[arg(long, requires = "llm_url")]
+    pub llm_image_urls: bool,
     /// Seconds until the language model's first token [default: 20]
     #[arg(long, value_name = "SECONDS")]
     pub llm_first_token_s: Option<f64>,
@@ -108,6 +117,15 @@ pub enum Detector {
     Silero,
     /// Loud is speech: a fake.
     Energy,
+}
+
+/// How a language model server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LlmApi {
+    /// `POST /v1/chat/completions`.
+    Chat,
+    /// `POST /v1/responses`.
+    Responses,
 }
 
 /// How text becomes phonemes.

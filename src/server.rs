@@ -211,7 +211,8 @@ fn run_edge(
         let session = Arc::new(SessionConfig {
             instructions: args.instructions.clone(),
             history_bytes_max: server.history_bytes_max(),
-            images: args.llm_url.is_some(),
+            images: server.sees_images(),
+            image_urls: args.llm_image_urls,
             ..SessionConfig::default()
         });
         let roster = Roster::new(slab.len());

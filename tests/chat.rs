@@ -8,13 +8,22 @@
     reason = "a test may wait, and fails by panicking"
 )]
 
+#[path = "chat/answer.rs"]
+mod answer;
 #[cfg(feature = "builtin-llm")]
 #[path = "chat/builtin.rs"]
 mod builtin;
+#[cfg(feature = "builtin-llm")]
+#[path = "chat/builtin_calls.rs"]
+mod builtin_calls;
+#[path = "chat/calls.rs"]
+mod calls;
 #[path = "chat/client.rs"]
 mod client;
 #[cfg(feature = "builtin-llm")]
 #[path = "chat/engine.rs"]
 mod engine;
+#[path = "chat/responses.rs"]
+mod responses;
 #[path = "chat/scripted_server.rs"]
 mod scripted_server;

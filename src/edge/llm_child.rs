@@ -285,7 +285,7 @@ fn command(settings: &LlmChildSettings) -> Command {
 
 fn endpoint(ready_line: &str) -> Result<ChatEndpoint, ChatError> {
     let url = ready_line.trim_end().strip_prefix("ready ").unwrap_or_default();
-    Ok(ChatEndpoint::new(url, None, None)?.with_slot_hint())
+    Ok(ChatEndpoint::new(url, None, None, None)?.with_slot_hint())
 }
 
 /// Passes the process's log on, line by line.

@@ -40,13 +40,35 @@ pub enum ModelServerError {
 /// Tokens of prompt and answer that the built-in model keeps per slot. SmolLM2 was trained on 8,192.
 const CHILD_CONTEXT_TOKENS: u32 = 2_048;
 
+/// Tokens that a server is taken to hold that does not say: as many as most models of the last years have at least.
+const REMOTE_CONTEXT_TOKENS: u32 = 32_768;
+
+/// Bytes of text that a token stands for at least, in a vocabulary that we do not know. English has more than 4, JSON,
+/// numbers and languages of other scripts some 2 to 3.
+const TOKEN_BYTES: usize = 2;
+
+/// The same for the built-in model, which is small, and speaks only English.
+const CHILD_TOKEN_BYTES: usize = 3;
+
 /// The language model of this server.
 #[derive(Debug)]
 pub enum ModelServer {
     /// A server that somebody else runs.
-    Remote(ChatClient),
+    Remote {
+        /// How it is asked.
+        client: ChatClient,
+        /// Tokens of prompt and answer together.
+        context: u32,
+    },
     /// Our own process with the built-in model.
-    Child(ChatClient, LlmChild),
+    Child {
+        /// How it is asked.
+        client: ChatClient,
+        /// The process.
+        child: LlmChild,
+        /// Tokens of prompt and answer together.
+        context: u32,
+    },
     /// Fake stages only: answers with the last line of the last user message. Not a model.
     Echo,
 }
@@ -63,9 +85,12 @@ impl ModelServer {
                 Some(name) => Some(std::env::var(name).map_err(|_| ModelServerError::NoKey(name.clone()))?),
                 None => None,
             };
-            let endpoint = ChatEndpoint::new(url, args.llm_model.clone(), key.as_deref())?;
-            tracing::info!(url = endpoint.url(), "language model");
-            return Ok(Self::Remote(ChatClient::new(endpoint, timeouts)?));
+            let endpoint = ChatEndpoint::new(url, args.llm_api, args.llm_model.clone(), key.as_deref())?;
+            let url = endpoint.url().to_owned();
+            let client = ChatClient::new(endpoint, timeouts)?;
+            let context = remote_context(&client, args.llm_context).await;
+            tracing::info!(url, context, "language model");
+            return Ok(Self::Remote { client, context });
         }
         if args.stages == Stages::Fake {
             return Ok(Self::Echo);
@@ -77,25 +102,37 @@ impl ModelServer {
             Some(path) => path.clone(),
             None => Cache::open(args.cache.clone())?.path(Artefact::LanguageModel),
         };
+        let context = args.llm_context.unwrap_or(CHILD_CONTEXT_TOKENS);
         let settings = LlmChildSettings {
             program: std::env::current_exe().map_err(ModelServerError::Program)?,
             gguf,
             slots: counts.llm_slots,
             threads: Some(counts.llm_threads),
-            context: Some(CHILD_CONTEXT_TOKENS),
+            context: Some(context),
         };
         let child = LlmChild::start(settings).await?;
-        Ok(Self::Child(ChatClient::following(child.endpoint(), timeouts)?, child))
+        Ok(Self::Child { client: ChatClient::following(child.endpoint(), timeouts)?, child, context })
     }
 
-    /// Conversation, in bytes of text, that fits the model's context beside the instructions and the answer.
+    /// Conversation, in bytes of text, that fits the model's context beside instructions, tools and the answer: half of
+    /// the context, at 2 bytes to the token (3 with the built-in model). 32 KiB for 32,768 tokens.
     #[must_use]
     pub const fn history_bytes_max(&self) -> usize {
+        let (context, token_bytes) = match self {
+            Self::Remote { context, .. } => (*context, TOKEN_BYTES),
+            Self::Child { context, .. } => (*context, CHILD_TOKEN_BYTES),
+            Self::Echo => (REMOTE_CONTEXT_TOKENS, TOKEN_BYTES),
+        };
+        context as usize / 2 * token_bytes
+    }
+
+    /// Whether pictures may be passed on. What a remote server makes of them depends on its model, and a model without
+    /// eyes is its error; the built-in model has none.
+    #[must_use]
+    pub const fn sees_images(&self) -> bool {
         match self {
-            // 2,048 tokens per slot at about 4 bytes, less instructions and answer.
-            Self::Child(..) => 5 * 1_024,
-            // Models that are served by others hold 128,000 tokens as a rule; half of that.
-            Self::Remote(_) | Self::Echo => 256 * 1_024,
+            Self::Remote { .. } => true,
+            Self::Child { .. } | Self::Echo => false,
         }
     }
 
@@ -103,8 +140,8 @@ impl ModelServer {
     #[must_use]
     pub const fn child(&self) -> Option<&LlmChild> {
         match self {
-            Self::Child(_, child) => Some(child),
-            Self::Remote(_) | Self::Echo => None,
+            Self::Child { child, .. } => Some(child),
+            Self::Remote { .. } | Self::Echo => None,
         }
     }
 
@@ -112,13 +149,30 @@ impl ModelServer {
     #[must_use]
     pub fn stream(&self, request: &ChatRequest, unit: Option<UnitId>) -> CompletionStream {
         match self {
-            Self::Remote(client) | Self::Child(client, _) => CompletionStream::Http(Box::new(match unit {
-                Some(unit) => client.stream(request, unit.number()),
-                None => client.stream_in_any_slot(request),
-            })),
+            Self::Remote { client, .. } | Self::Child { client, .. } => {
+                CompletionStream::Http(Box::new(match unit {
+                    Some(unit) => client.stream(request, unit.number()),
+                    None => client.stream_in_any_slot(request),
+                }))
+            }
             Self::Echo => CompletionStream::Echo(Some(echo(request))),
         }
     }
+}
+
+/// Tokens of a remote server's context: as the user says, else as the server does, else an assumption. A server that
+/// cannot be asked now may well be there when the first answer is due.
+async fn remote_context(client: &ChatClient, given: Option<u32>) -> u32 {
+    if let Some(tokens) = given {
+        return tokens;
+    }
+    let problem = match client.context_tokens().await {
+        Ok(Some(tokens)) => return tokens,
+        Ok(None) => "the list of models does not say".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    tracing::info!("the language model's context is not known, see --llm-context: {problem}");
+    REMOTE_CONTEXT_TOKENS
 }
 
 fn timeouts(args: &ServeArgs) -> Result<ChatTimeouts, ModelServerError> {

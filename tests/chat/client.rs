@@ -2,97 +2,23 @@
 
 use std::time::Duration;
 
-use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
-use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, TokenUsage, ToolChoice};
+use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatTimeouts};
+use antiphon::message::{ChatRequest, FailureCode, FinishReason, TokenUsage};
 use serde_json::json;
 use tokio::sync::watch;
 
+use crate::answer::{Answer, DONE, HANG, body, client, client_with, delta, delta_of, finish, request};
 use crate::scripted_server::{ScriptedServer, Step};
-
-/// Longer than anything here takes on a busy machine; reached only by a hang.
-const HANG: Duration = Duration::from_secs(30);
-
-fn request() -> ChatRequest {
-    ChatRequest {
-        messages: vec![ChatMessage::System("Be brief.".to_owned()), ChatMessage::user("Hello")],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        tokens_max: None,
-        spoken: true,
-    }
-}
-
-fn client(url: &str) -> ChatClient {
-    client_with(url, ChatTimeouts { connect: HANG, first_token: HANG, between_tokens: HANG })
-}
-
-fn client_with(url: &str, timeouts: ChatTimeouts) -> ChatClient {
-    ChatClient::new(ChatEndpoint::new(url, None, None).expect("valid"), timeouts).expect("an HTTP client")
-}
-
-#[derive(Debug, PartialEq)]
-struct Answer {
-    text: String,
-    reasoning: bool,
-    end: Result<(FinishReason, TokenUsage), ChatError>,
-}
-
-/// Reads to the end, whatever that is.
-async fn read(mut stream: ChatStream) -> Answer {
-    let mut answer =
-        Answer { text: String::new(), reasoning: false, end: Err(ChatError::Setup(String::new())) };
-    loop {
-        match tokio::time::timeout(HANG, stream.next()).await.expect("the stream ends") {
-            Ok(ChatDelta::Text(text)) => {
-                assert!(!text.is_empty(), "an empty delta");
-                answer.text.push_str(&text);
-            }
-            Ok(ChatDelta::Reasoning) => answer.reasoning = true,
-            Ok(ChatDelta::Done { finish, usage }) => answer.end = Ok((finish, usage)),
-            Ok(other) => panic!("{other:?} was not asked for"),
-            Err(error) => answer.end = Err(error),
-        }
-        if !matches!(&answer.end, Err(ChatError::Setup(text)) if text.is_empty()) {
-            let after = stream.next().await;
-            assert!(matches!(after, Err(ChatError::Broken(_))), "{after:?} after the end");
-            return answer;
-        }
-    }
-}
-
-fn delta(text: &str) -> Vec<u8> {
-    let chunk = json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]});
-    format!("data: {chunk}\n\n").into_bytes()
-}
-
-fn finish(reason: &str) -> Vec<u8> {
-    format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
-        .into_bytes()
-}
-
-const DONE: &[u8] = b"data: [DONE]\n\n";
-
-/// The answer to a body that comes in these pieces and is then closed properly.
-async fn answer_to(pieces: impl IntoIterator<Item = Vec<u8>>) -> Answer {
-    let script =
-        [Step::Head].into_iter().chain(pieces.into_iter().map(Step::Piece)).chain([Step::End]).collect();
-    let server = ScriptedServer::start([script]).await;
-    read(client(&server.url).stream(&request(), 0)).await
-}
-
-fn complete(text: &str) -> Answer {
-    Answer { text: text.to_owned(), reasoning: false, end: Ok((FinishReason::Stop, TokenUsage::default())) }
-}
 
 #[tokio::test]
 async fn the_request_is_what_the_api_asks_for() {
     let answer = vec![Step::Head, Step::Piece(finish("stop")), Step::Piece(DONE.to_vec()), Step::End];
     let server = ScriptedServer::start([answer.clone(), answer]).await;
-    let endpoint = ChatEndpoint::new(&server.url, Some("m".to_owned()), Some("sk-1")).expect("valid");
+    let endpoint = ChatEndpoint::new(&server.url, None, Some("m".to_owned()), Some("sk-1")).expect("valid");
     let plain = ChatClient::new(endpoint.clone(), ChatTimeouts::default()).expect("a client");
-    read(plain.stream(&request(), 3)).await;
+    Answer::read(plain.stream(&request(), 3)).await;
     let hinted = ChatClient::new(endpoint.with_slot_hint(), ChatTimeouts::default()).expect("a client");
-    read(hinted.stream(&ChatRequest { tokens_max: Some(9), ..request() }, 3)).await;
+    Answer::read(hinted.stream(&ChatRequest { tokens_max: Some(9), ..request() }, 3)).await;
     let bodies = server.requests.lock().expect("no panic").clone();
     let messages = json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]);
     let plain = json!({"model": "m", "messages": messages, "stream": true, "stream_options": {"include_usage": true}});
@@ -113,7 +39,7 @@ async fn a_kept_connection_serves_the_next_turn() {
     let mut server = ScriptedServer::start([turn("one"), turn("two"), turn("three")]).await;
     let client = client(&server.url);
     for text in ["one", "two", "three"] {
-        assert_eq!(read(client.stream(&request(), 0)).await, complete(text));
+        assert_eq!(Answer::read(client.stream(&request(), 0)).await, Answer::complete(text));
     }
     server.accepted.recv().await.expect("a connection");
     assert!(server.accepted.try_recv().is_err(), "a second connection was opened");
@@ -123,7 +49,25 @@ async fn a_kept_connection_serves_the_next_turn() {
 async fn deltas_join_byte_for_byte() {
     let pieces = ["What is ", "the", " ", "weather", "\n", "\u{a0}", "?", "  "];
     let body = pieces.into_iter().map(delta).chain([finish("stop"), DONE.to_vec()]);
-    assert_eq!(answer_to(body).await, complete(&pieces.concat()));
+    assert_eq!(Answer::to(body).await, Answer::complete(&pieces.concat()));
+}
+
+#[tokio::test]
+async fn a_text_cut_anywhere_keeps_its_spaces() {
+    let text = " What is \n\tthe\u{a0}weather  in Rome?\n ";
+    let cuts: Vec<usize> = (1..text.len()).filter(|&cut| text.is_char_boundary(cut)).collect();
+    let turn = |cut: &usize| {
+        body([delta(&text[..*cut]), delta(""), delta(&text[*cut..]), finish("stop"), DONE.to_vec()])
+    };
+    let server = ScriptedServer::start(cuts.iter().map(turn)).await;
+    let client = client(&server.url);
+    for cut in cuts {
+        let answer = Answer::read(client.stream(&request(), 0)).await;
+        assert_eq!(answer, Answer::complete(text), "cut at {cut}");
+    }
+    let by_characters = text.chars().map(|it| delta(it.encode_utf8(&mut [0; 4])));
+    let answer = Answer::to(by_characters.chain([finish("stop"), DONE.to_vec()])).await;
+    assert_eq!(answer, Answer::complete(text));
 }
 
 #[tokio::test]
@@ -132,8 +76,12 @@ async fn a_body_cut_at_every_byte_is_the_same_text() {
     let body = [b": ping\r\n\r\n".to_vec(), delta(text), finish("stop"), DONE.to_vec()].concat();
     let crlf = String::from_utf8(body.clone()).expect("text").replace('\n', "\r\n").into_bytes();
     for body in [body, crlf] {
-        assert_eq!(answer_to([body.clone()]).await, complete(text), "several events in one piece");
-        assert_eq!(answer_to(body.iter().map(|&byte| vec![byte])).await, complete(text), "byte by byte");
+        assert_eq!(Answer::to([body.clone()]).await, Answer::complete(text), "several events in one piece");
+        assert_eq!(
+            Answer::to(body.iter().map(|&byte| vec![byte])).await,
+            Answer::complete(text),
+            "byte by byte"
+        );
         let mut scripts = Vec::new();
         for cut in 1..body.len() {
             let (head, tail) = body.split_at(cut);
@@ -143,7 +91,11 @@ async fn a_body_cut_at_every_byte_is_the_same_text() {
         let server = ScriptedServer::start(scripts).await;
         let client = client(&server.url);
         for cut in 1..=cuts {
-            assert_eq!(read(client.stream(&request(), 0)).await, complete(text), "cut at {cut}");
+            assert_eq!(
+                Answer::read(client.stream(&request(), 0)).await,
+                Answer::complete(text),
+                "cut at {cut}"
+            );
         }
     }
 }
@@ -158,16 +110,16 @@ async fn every_proper_end_is_understood() {
         ("done without space", [hi(), b"data:[DONE]\n\n".to_vec()].concat()),
         ("last event without blank line", [hi(), finish("stop").trim_ascii_end().to_vec()].concat()),
     ] {
-        assert_eq!(answer_to([body]).await, complete("Hi"), "{name}");
+        assert_eq!(Answer::to([body]).await, Answer::complete("Hi"), "{name}");
     }
     let usage = br#"data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,
 data: "prompt_tokens_details":{"cached_tokens":5}}}
 
 "#;
-    let counted = answer_to([[hi(), finish("length"), usage.to_vec(), DONE.to_vec()].concat()]).await;
+    let counted = Answer::to([[hi(), finish("length"), usage.to_vec(), DONE.to_vec()].concat()]).await;
     assert_eq!(counted.end, Ok((FinishReason::Length, TokenUsage { input: 9, input_cached: 5, output: 2 })));
     assert_eq!(
-        answer_to([finish("content_filter")]).await.end.map(|end| end.0),
+        Answer::to([finish("content_filter")]).await.end.map(|end| end.0),
         Ok(FinishReason::ContentFilter)
     );
 }
@@ -180,7 +132,7 @@ async fn an_answer_whose_body_is_never_closed_still_ends() {
     ])
     .await;
     for _ in 0..2 {
-        assert_eq!(read(client(&server.url).stream(&request(), 0)).await, complete("Hi"));
+        assert_eq!(Answer::read(client(&server.url).stream(&request(), 0)).await, Answer::complete("Hi"));
         tokio::time::timeout(HANG, server.closed.recv()).await.expect("the client closes");
     }
 }
@@ -194,7 +146,7 @@ async fn an_early_close_is_a_broken_stream_after_the_text() {
     let closed_without_framing = vec![Step::Raw(until_close), Step::Raw(delta("Half a sen")), Step::Close];
     for script in [closed_in_the_middle, ended_without_a_reason, closed_without_framing] {
         let server = ScriptedServer::start([script]).await;
-        let answer = read(client(&server.url).stream(&request(), 0)).await;
+        let answer = Answer::read(client(&server.url).stream(&request(), 0)).await;
         assert_eq!(answer.text, "Half a sen");
         assert_eq!(answer.end.expect_err("broken").code(), FailureCode::LlmBrokenStream);
     }
@@ -217,41 +169,41 @@ async fn what_is_no_stream_is_a_broken_stream() {
         (vec![Step::Close], ""),
     ] {
         let server = ScriptedServer::start([script]).await;
-        let error = read(client(&server.url).stream(&request(), 0)).await.end.expect_err("broken");
+        let error = Answer::read(client(&server.url).stream(&request(), 0)).await.end.expect_err("broken");
         assert_eq!(error.code(), FailureCode::LlmBrokenStream, "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
     let reported =
-        answer_to([delta("So "), b"data: {\"error\":{\"message\":\"out of memory\"}}\n\n".to_vec()]).await;
+        Answer::to([delta("So "), b"data: {\"error\":{\"message\":\"out of memory\"}}\n\n".to_vec()]).await;
     assert_eq!(reported.text, "So ", "text that came in the same read stands");
     assert_eq!(reported.end.expect_err("broken").detail(), "out of memory");
 }
 
 #[tokio::test]
 async fn reasoning_is_never_text() {
-    let written = "<think>Secret, 5 < 6.</think>\n\nI <3 you, I think.";
+    let written = "<think>Secret, 5 < 6.</think>\n\nI <3 you, <THINK>Really?</Think>I think.";
     for cut in (0..written.len()).filter(|&cut| written.is_char_boundary(cut)) {
         let answer =
-            answer_to([delta(&written[..cut]), delta(&written[cut..]), finish("stop"), DONE.to_vec()]).await;
+            Answer::to([delta(&written[..cut]), delta(&written[cut..]), finish("stop"), DONE.to_vec()]).await;
         assert_eq!(answer.text, "I <3 you, I think.", "cut at {cut}");
     }
     let by_characters = written.chars().map(|it| delta(it.encode_utf8(&mut [0; 4])));
-    let answer = answer_to(by_characters.chain([finish("stop"), DONE.to_vec()])).await;
+    let answer = Answer::to(by_characters.chain([finish("stop"), DONE.to_vec()])).await;
     assert_eq!((answer.text.as_str(), answer.reasoning), ("I <3 you, I think.", true));
     let fields = ["reasoning_content", "reasoning"].map(|name| {
         format!("data: {}\n\n", json!({"choices": [{"delta": {name: "Secret.", "content": ""}}]}))
             .into_bytes()
     });
-    let answer = answer_to(fields.into_iter().chain([delta("Yes."), finish("stop"), DONE.to_vec()])).await;
+    let answer = Answer::to(fields.into_iter().chain([delta("Yes."), finish("stop"), DONE.to_vec()])).await;
     assert_eq!((answer.text.as_str(), answer.reasoning), ("Yes.", true));
-    let unclosed = answer_to([delta("Well. <think>and so on"), finish("stop"), DONE.to_vec()]).await;
+    let unclosed = Answer::to([delta("Well. <think>and so on"), finish("stop"), DONE.to_vec()]).await;
     assert_eq!((unclosed.text.as_str(), unclosed.end.is_ok()), ("Well. ", true));
 }
 
 #[tokio::test]
 async fn reasoning_without_end_is_bounded() {
     let thought = delta(&"on and on ".repeat(1_000));
-    let answer = answer_to([delta("<think>")].into_iter().chain(std::iter::repeat_n(thought, 20))).await;
+    let answer = Answer::to([delta("<think>")].into_iter().chain(std::iter::repeat_n(thought, 20))).await;
     assert_eq!(answer.text, "");
     assert!(answer.end.expect_err("bounded").to_string().contains("reasoning without an answer"));
 }
@@ -277,12 +229,16 @@ async fn error_statuses_carry_the_servers_words() {
         (503, "Service Unavailable", None),
         (307, "Temporary Redirect", None),
     ] {
-        let error = read(client.stream(&request(), 0)).await.end.expect_err("a status");
+        let error = Answer::read(client.stream(&request(), 0)).await.end.expect_err("a status");
         assert_eq!(error.code(), FailureCode::LlmStatus(status));
         assert_eq!(error, ChatError::Status { status, message: words.to_owned(), retry_after: wait });
         assert_eq!(error.detail(), words);
     }
-    assert_eq!(read(client.stream(&request(), 0)).await, complete("Hi"), "the next turn works");
+    assert_eq!(
+        Answer::read(client.stream(&request(), 0)).await,
+        Answer::complete("Hi"),
+        "the next turn works"
+    );
     assert_eq!(server.requests.lock().expect("no panic").len(), 5, "nothing was retried");
 }
 
@@ -290,7 +246,7 @@ async fn error_statuses_carry_the_servers_words() {
 async fn an_error_body_that_never_ends_is_given_up() {
     let head = b"HTTP/1.1 500 Oh\r\ncontent-length: 99\r\n\r\n{\"error".to_vec();
     let server = ScriptedServer::start([vec![Step::Raw(head), Step::Hold]]).await;
-    let error = read(client(&server.url).stream(&request(), 0)).await.end.expect_err("a status");
+    let error = Answer::read(client(&server.url).stream(&request(), 0)).await.end.expect_err("a status");
     assert_eq!(error.code(), FailureCode::LlmStatus(500));
 }
 
@@ -308,7 +264,7 @@ async fn silence_before_the_first_token_is_bounded() {
     .await;
     let timeouts = ChatTimeouts { connect: HANG, first_token: SHORT, between_tokens: HANG };
     for case in ["accepts and is silent", "headers", "a role", "comments"] {
-        let answer = read(client_with(&server.url, timeouts).stream(&request(), 0)).await;
+        let answer = Answer::read(client_with(&server.url, timeouts).stream(&request(), 0)).await;
         assert_eq!(answer.end, Err(ChatError::FirstTokenTimeout(SHORT)), "{case}");
         tokio::time::timeout(HANG, server.closed.recv()).await.expect("the socket is closed");
     }
@@ -317,15 +273,17 @@ async fn silence_before_the_first_token_is_bounded() {
 #[tokio::test]
 async fn silence_between_tokens_is_bounded() {
     let thought = br#"data: {"choices":[{"delta":{"reasoning_content":"hm"}}]}"#.to_vec();
+    let call = delta_of(&json!({"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{"}}]}));
     let server = ScriptedServer::start([
         vec![Step::Head, Step::Piece(delta("One")), Step::Hold],
         vec![Step::Head, Step::Piece(delta("One")), Step::PingForEver],
         vec![Step::Head, Step::Piece([thought, b"\n\n".to_vec()].concat()), Step::Hold],
+        vec![Step::Head, Step::Piece(call), Step::Hold],
     ])
     .await;
     let timeouts = ChatTimeouts { connect: HANG, first_token: HANG, between_tokens: SHORT };
-    for text in ["One", "One", ""] {
-        let answer = read(client_with(&server.url, timeouts).stream(&request(), 0)).await;
+    for text in ["One", "One", "", ""] {
+        let answer = Answer::read(client_with(&server.url, timeouts).stream(&request(), 0)).await;
         assert_eq!((answer.text.as_str(), answer.end), (text, Err(ChatError::Stalled(SHORT))));
     }
 }
@@ -352,8 +310,8 @@ async fn dropping_the_stream_closes_the_socket_at_once() {
     waiting.abort();
     tokio::time::timeout(HANG, server.closed.recv()).await.expect("closed before the answer");
     assert_eq!(
-        read(client.stream(&request(), 0)).await,
-        complete("Two"),
+        Answer::read(client.stream(&request(), 0)).await,
+        Answer::complete("Two"),
         "no half-read connection is used again"
     );
 }
@@ -386,13 +344,14 @@ async fn a_server_that_is_not_there_is_unreachable() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.local_addr().expect("bound").port()
     };
-    let refused = read(client(&format!("http://127.0.0.1:{port}")).stream(&request(), 0)).await;
+    let refused = Answer::read(client(&format!("http://127.0.0.1:{port}")).stream(&request(), 0)).await;
     assert_eq!(refused.end.expect_err("refused").code(), FailureCode::LlmUnreachable);
     let server = ScriptedServer::start([]).await;
-    let endpoint = ChatEndpoint::new(&server.url.replace("http://", "https://"), None, None).expect("valid");
+    let endpoint =
+        ChatEndpoint::new(&server.url.replace("http://", "https://"), None, None, None).expect("valid");
     match ChatClient::new(endpoint, ChatTimeouts::default()) {
         Ok(client) => {
-            let no_tls = read(client.stream(&request(), 0)).await;
+            let no_tls = Answer::read(client.stream(&request(), 0)).await;
             assert_eq!(no_tls.end.expect_err("no TLS").code(), FailureCode::LlmUnreachable);
         }
         Err(error) => assert!(matches!(error, ChatError::Setup(_)), "a system without certificates: {error}"),
@@ -407,11 +366,39 @@ async fn a_request_waits_a_bounded_time_for_a_server_that_starts() {
     let (sender, endpoint) = watch::channel(None);
     let timeouts = ChatTimeouts { connect: SHORT, first_token: HANG, between_tokens: HANG };
     let impatient = ChatClient::following(endpoint.clone(), timeouts).expect("a client");
-    let error = read(impatient.stream(&request(), 0)).await.end.expect_err("nothing there");
+    let error = Answer::read(impatient.stream(&request(), 0)).await.end.expect_err("nothing there");
     assert_eq!(error, ChatError::Unreachable("it is being started again".to_owned()));
     let patient =
         ChatClient::following(endpoint, ChatTimeouts { connect: HANG, ..timeouts }).expect("a client");
-    let waiting = tokio::spawn(read(patient.stream(&request(), 0)));
-    sender.send_replace(Some(ChatEndpoint::new(&server.url, None, None).expect("valid")));
-    assert_eq!(waiting.await.expect("no panic"), complete("Hi"));
+    let waiting = tokio::spawn(Answer::read(patient.stream(&request(), 0)));
+    sender.send_replace(Some(ChatEndpoint::new(&server.url, None, None, None).expect("valid")));
+    assert_eq!(waiting.await.expect("no panic"), Answer::complete("Hi"));
+}
+
+#[tokio::test]
+async fn the_context_is_what_the_list_of_models_says() {
+    let list = |body: &str| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        vec![Step::Raw(head.into_bytes()), Step::End]
+    };
+    let server = ScriptedServer::start([
+        list(r#"{"object":"list","data":[{"id":"a","max_model_len":1000},{"id":"m","max_model_len":4096}]}"#),
+        list(r#"{"object":"list","data":[{"id":"m"}]}"#),
+        list("<html>"),
+        vec![Step::Raw(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_vec()), Step::End],
+        vec![Step::Close],
+    ])
+    .await;
+    let endpoint = ChatEndpoint::new(&server.url, None, Some("m".to_owned()), Some("sk-1")).expect("valid");
+    let timeouts = ChatTimeouts { connect: HANG, first_token: HANG, between_tokens: HANG };
+    let client = ChatClient::new(endpoint, timeouts).expect("a client");
+    assert_eq!(client.context_tokens().await, Ok(Some(4_096)));
+    assert_eq!(client.context_tokens().await, Ok(None));
+    let no_json = client.context_tokens().await.expect_err("no JSON");
+    assert!(no_json.to_string().contains("a list of models that is no JSON"), "{no_json}");
+    assert_eq!(client.context_tokens().await.expect_err("a status").code(), FailureCode::LlmStatus(401));
+    assert_eq!(client.context_tokens().await.expect_err("closed").code(), FailureCode::LlmBrokenStream);
+    let heads = server.heads.lock().expect("no panic").clone();
+    assert!(heads[0].starts_with("GET /v1/models HTTP/1.1\r\n"), "{}", heads[0]);
+    assert!(heads[0].contains("authorization: Bearer sk-1\r\n"), "{}", heads[0]);
 }

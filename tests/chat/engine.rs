@@ -43,6 +43,7 @@ fn completion(weights: &Weights, text: &str, hard: u32) -> (Completion, Arc<Seen
     let completion = Completion {
         prompt: weights.prompt([("user", text)]).expect("a template"),
         sampling: Sampling { temperature: 0.0, repeat_penalty: 1.0, ..Sampling::default() },
+        grammar: None,
         limit: Limit { hard, soft: None },
         sink: Box::new(Sink(Arc::clone(&seen))),
     };

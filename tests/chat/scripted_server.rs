@@ -29,7 +29,7 @@ pub(crate) enum Step {
 pub(crate) struct ScriptedServer {
     /// Base of its API.
     pub(crate) url: String,
-    /// Bodies of the requests, in order of arrival.
+    /// Bodies of the requests, in order of arrival; null for none.
     pub(crate) requests: Arc<Mutex<Vec<serde_json::Value>>>,
     /// Heads of the requests, in order of arrival.
     pub(crate) heads: Arc<Mutex<Vec<String>>>,
@@ -115,7 +115,12 @@ impl Connection {
             .unwrap_or(0);
         let mut body = vec![0; length];
         socket.read_exact(&mut body).await?;
-        self.requests.lock().expect("no panic").push(serde_json::from_slice(&body).expect("a JSON body"));
+        let body = if body.is_empty() {
+            serde_json::Value::Null
+        } else {
+            serde_json::from_slice(&body).expect("a JSON body")
+        };
+        self.requests.lock().expect("no panic").push(body);
         self.heads.lock().expect("no panic").push(head);
         Ok(true)
     }

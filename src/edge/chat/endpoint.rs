@@ -6,15 +6,23 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 
 use super::ChatError;
+use crate::config::LlmApi;
 
 /// Path of the call below the base of the API.
-const CALL: &str = "chat/completions";
+const fn call(api: LlmApi) -> &'static str {
+    match api {
+        LlmApi::Chat => "/chat/completions",
+        LlmApi::Responses => "/responses",
+    }
+}
 
-/// A server of the chat completions API, as configured; checked when it is made.
+/// A server of either API, as configured; checked when it is made.
 #[derive(Clone)]
 pub struct ChatEndpoint {
     /// The whole address of the call.
     pub(super) url: Url,
+    /// How it is asked.
+    pub(super) api: LlmApi,
     /// Value of the `model` field; `None`: the field is left out (llama.cpp serves its only model then).
     pub(super) model: Option<String>,
     /// The `Authorization` header.
@@ -25,12 +33,18 @@ pub struct ChatEndpoint {
 
 impl ChatEndpoint {
     /// The server at `url`: the base of the API (`http://host:8000/v1`), the host alone (`/v1` is added), or the whole
-    /// address of the call (`…/chat/completions`). A query string is kept. `key` is sent as a bearer token.
+    /// address of the call (`…/chat/completions`, `…/responses`). Without `api` such an address decides, else it is chat
+    /// completions. A query string is kept. `key` is sent as a bearer token.
     ///
     /// # Errors
-    /// [`ChatError::Setup`] if the address is no http(s) URL or the key cannot stand in a header.
-    pub fn new(url: &str, model: Option<String>, key: Option<&str>) -> Result<Self, ChatError> {
-        let url = call_url(url)
+    /// [`ChatError::Setup`] if the address is no http(s) URL or that of the other API, or the key cannot stand in a header.
+    pub fn new(
+        url: &str,
+        api: Option<LlmApi>,
+        model: Option<String>,
+        key: Option<&str>,
+    ) -> Result<Self, ChatError> {
+        let (url, api) = call_url(url, api)
             .map_err(|problem| ChatError::Setup(format!("language model URL {url:?}: {problem}")))?;
         let authorization = key.map(|key| HeaderValue::try_from(format!("Bearer {key}"))).transpose();
         let mut authorization = authorization.map_err(|_| {
@@ -42,7 +56,7 @@ impl ChatEndpoint {
         if let Some(value) = &mut authorization {
             value.set_sensitive(true);
         }
-        Ok(Self { url, model, authorization, slot_hint: false })
+        Ok(Self { url, api, model, authorization, slot_hint: false })
     }
 
     /// The same server, told with each request which slot of its cache the caller has.
@@ -55,6 +69,14 @@ impl ChatEndpoint {
     #[must_use]
     pub fn url(&self) -> &str {
         self.url.as_str()
+    }
+
+    /// The address of the list of models.
+    pub(super) fn models_url(&self) -> Url {
+        let mut url = self.url.clone();
+        let base = url.path().strip_suffix(call(self.api)).expect("the address of the call ends so");
+        url.set_path(&format!("{base}/models"));
+        url
     }
 
     /// Whether the server is on this machine: no proxy is asked for it.
@@ -74,6 +96,7 @@ impl std::fmt::Debug for ChatEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChatEndpoint")
             .field("url", &self.url.as_str())
+            .field("api", &self.api)
             .field("model", &self.model)
             .field("authorization", &self.authorization.as_ref().map(|_| "…"))
             .field("slot_hint", &self.slot_hint)
@@ -81,19 +104,23 @@ impl std::fmt::Debug for ChatEndpoint {
     }
 }
 
-fn call_url(text: &str) -> Result<Url, String> {
+fn call_url(text: &str, api: Option<LlmApi>) -> Result<(Url, LlmApi), String> {
     let mut url = Url::parse(text).map_err(|error| error.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("found scheme {:?}, expected http or https", url.scheme()));
     }
-    let base = url.path().trim_end_matches('/');
-    let path = match base {
-        "" => format!("/v1/{CALL}"),
-        base if base.ends_with(CALL) => base.to_owned(),
-        base => format!("{base}/{CALL}"),
+    let path = url.path().trim_end_matches('/');
+    let named = [LlmApi::Chat, LlmApi::Responses].into_iter().find(|&api| path.ends_with(call(api)));
+    let api = match (api, named) {
+        (Some(api), Some(named)) if api != named => {
+            return Err(format!("found the address of {:?}, expected that of {:?}", call(named), call(api)));
+        }
+        (api, named) => api.or(named).unwrap_or(LlmApi::Chat),
     };
+    let base = path.strip_suffix(call(api)).unwrap_or(if path.is_empty() { "/v1" } else { path });
+    let path = format!("{base}{}", call(api));
     url.set_path(&path);
-    Ok(url)
+    Ok((url, api))
 }
 
 #[cfg(test)]
@@ -109,26 +136,52 @@ mod tests {
             ("https://x.org/v1/chat/completions", "https://x.org/v1/chat/completions"),
             ("https://x.org/a/b?api-version=3", "https://x.org/a/b/chat/completions?api-version=3"),
         ] {
-            assert_eq!(ChatEndpoint::new(given, None, None).expect("valid").url(), expected);
+            assert_eq!(ChatEndpoint::new(given, None, None, None).expect("valid").url(), expected);
         }
         for given in ["", "localhost:8000", "ftp://x.org/v1", "http://"] {
-            assert!(matches!(ChatEndpoint::new(given, None, None), Err(ChatError::Setup(_))), "{given:?}");
+            assert!(
+                matches!(ChatEndpoint::new(given, None, None, None), Err(ChatError::Setup(_))),
+                "{given:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_api_is_as_the_flag_or_the_address_says() {
+        let new = |url, api| ChatEndpoint::new(url, api, None, None);
+        for (given, api, expected) in [
+            ("http://h", Some(LlmApi::Responses), "http://h/v1/responses"),
+            ("http://h/v1/", Some(LlmApi::Responses), "http://h/v1/responses"),
+            ("http://h/v1/responses", None, "http://h/v1/responses"),
+            ("http://h/responses", Some(LlmApi::Responses), "http://h/responses"),
+            ("http://h/v1", Some(LlmApi::Chat), "http://h/v1/chat/completions"),
+        ] {
+            assert_eq!(new(given, api).expect("valid").url(), expected);
+        }
+        let error = new("http://h/v1/responses", Some(LlmApi::Chat)).expect_err("the other API").to_string();
+        assert!(error.contains("found the address of \"/responses\""), "{error}");
+        for (given, expected) in [
+            ("http://h/v1/responses", "http://h/v1/models"),
+            ("https://x.org/a/b?api-version=3", "https://x.org/a/b/models?api-version=3"),
+        ] {
+            assert_eq!(new(given, None).expect("valid").models_url().as_str(), expected);
         }
     }
 
     #[test]
     fn loopback_is_recognised() {
-        let is_loopback = |url| ChatEndpoint::new(url, None, None).expect("valid").is_loopback();
+        let is_loopback = |url| ChatEndpoint::new(url, None, None, None).expect("valid").is_loopback();
         assert!(["http://127.0.0.1:1", "http://localhost", "http://[::1]:9"].into_iter().all(is_loopback));
         assert!(!["http://10.0.0.1", "https://localhost.example.org"].into_iter().any(is_loopback));
     }
 
     #[test]
     fn the_key_is_checked_and_never_printed() {
-        let endpoint = ChatEndpoint::new("http://h", Some("m".to_owned()), Some("sk-secret")).expect("valid");
+        let endpoint =
+            ChatEndpoint::new("http://h", None, Some("m".to_owned()), Some("sk-secret")).expect("valid");
         assert!(!format!("{endpoint:?}").contains("secret"));
-        let error =
-            ChatEndpoint::new("http://h", None, Some("sk-secret\n")).expect_err("a line end in a header");
+        let error = ChatEndpoint::new("http://h", None, None, Some("sk-secret\n"))
+            .expect_err("a line end in a header");
         assert!(!error.to_string().contains("secret"));
     }
 }

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::message::FailureCode;
+
+/// Longest message of a server that is passed on, characters.
+const MESSAGE_CHARS_MAX: usize = 200;
 
 /// Why a completion failed. Each variant says what was found; [`ChatError::code`] is its form for a ring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,5 +62,54 @@ impl ChatError {
             Self::Unreachable(_) => "the language model server cannot be reached".to_owned(),
             Self::FirstTokenTimeout(_) | Self::Stalled(_) => self.to_string(),
         }
+    }
+}
+
+/// The server's own words in the body of an error response: `error.message`, `error`, `message` or `detail` of a JSON
+/// object, or the first words of anything else; `None` for an empty body.
+pub(in crate::edge) fn error_message(body: &[u8]) -> Option<String> {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(value) => error_text(value.get("error").unwrap_or(&value)).or_else(|| error_text(&value)),
+        Err(_) => Some(first_words(body)).filter(|words| !words.is_empty()),
+    }
+}
+
+/// The message of an error object, or the object itself if it is a string.
+pub(super) fn error_text(error: &Value) -> Option<String> {
+    let text = error
+        .as_str()
+        .or_else(|| ["message", "detail"].iter().find_map(|name| error.get(name).and_then(Value::as_str)))?;
+    Some(first_words(text.as_bytes())).filter(|words| !words.is_empty())
+}
+
+/// The first characters of `text` on one line.
+pub(super) fn first_words(text: &[u8]) -> String {
+    let start = &text[..text.len().min(4 * MESSAGE_CHARS_MAX)];
+    let line = String::from_utf8_lossy(start).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MESSAGE_CHARS_MAX) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_bodies_of_many_servers() {
+        for (body, expected) in [
+            (r#"{"error":{"message":"no such model","type":"x"}}"#, Some("no such model")),
+            (r#"{"error":"model not found"}"#, Some("model not found")),
+            (r#"{"object":"error","message":"too long"}"#, Some("too long")),
+            (r#"{"detail":"Unauthorized"}"#, Some("Unauthorized")),
+            ("upstream\r\n  timed out\n", Some("upstream timed out")),
+            ("", None),
+            ("{}", None),
+        ] {
+            assert_eq!(error_message(body.as_bytes()).as_deref(), expected, "{body}");
+        }
+        let long = error_message("é".repeat(5_000).as_bytes()).expect("words");
+        assert_eq!(long.chars().count(), MESSAGE_CHARS_MAX + 1);
     }
 }

@@ -1,14 +1,20 @@
-//! Streaming client of an OpenAI-compatible chat completions server: the one way to every language model.
+//! Streaming client of an OpenAI-compatible server, of its chat completions or its responses: the one way to every
+//! language model.
 //!
 //! Nothing here knows a ring or a session: a request goes in, deltas come out, and dropping the stream closes the
 //! socket, which every such server takes as a cancel.
 
+mod chunk;
+mod completions;
 mod endpoint;
 mod error;
+mod models;
+mod order;
+mod rate_limit;
 mod reasoning;
+mod responses;
 mod sse;
 mod stream;
-mod wire;
 
 use std::time::Duration;
 
@@ -16,12 +22,21 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use tokio::sync::watch;
 
 use super::http::{self, root_cause};
+use crate::config::LlmApi;
 use crate::message::{ChatRequest, FinishReason, RateLimits, TokenUsage};
 
 pub use endpoint::ChatEndpoint;
 pub use error::ChatError;
+pub(super) use error::error_message;
 pub use stream::ChatStream;
-pub(super) use wire::error_message;
+
+use stream::{Opened, ParseEvent};
+
+/// How long the list of models may take. It is asked for when the server starts; without it an assumption does.
+const MODELS_WAIT: Duration = Duration::from_secs(5);
+
+/// Longest list of models that is read, bytes; the longest known, of some 400 models, has a twentieth of it.
+const MODELS_BODY_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 
 /// How long each part of a completion may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,15 +143,52 @@ impl ChatClient {
         ChatStream::opening(opening, self.timeouts)
     }
 
-    /// Sends the request and waits for the response's headers.
-    async fn open(
-        mut self,
-        request: &ChatRequest,
-        slot: Option<u16>,
-    ) -> Result<reqwest::Response, ChatError> {
+    /// Tokens that prompt and answer may have together, as the server's list of models says; `None` if it says nothing.
+    ///
+    /// # Errors
+    /// [`ChatError`], also after 5 s without the whole list.
+    pub async fn context_tokens(&self) -> Result<Option<u32>, ChatError> {
+        tokio::time::timeout(MODELS_WAIT, self.clone().read_models())
+            .await
+            .unwrap_or(Err(ChatError::FirstTokenTimeout(MODELS_WAIT)))
+    }
+
+    async fn read_models(mut self) -> Result<Option<u32>, ChatError> {
         let endpoint = self.current_endpoint().await?;
-        let body =
-            wire::request_body(endpoint.model.as_deref(), request, slot.filter(|_| endpoint.slot_hint));
+        let mut call = self.http.get(endpoint.models_url()).header(ACCEPT, "application/json");
+        if let Some(authorization) = &endpoint.authorization {
+            call = call.header(AUTHORIZATION, authorization);
+        }
+        let mut response = call.send().await.map_err(|error| send_error(&error))?;
+        if response.status() != reqwest::StatusCode::OK {
+            return Err(status_error(response).await);
+        }
+        let mut body = Vec::new();
+        while let Some(bytes) =
+            response.chunk().await.map_err(|error| ChatError::Broken(root_cause(&error)))?
+        {
+            body.extend_from_slice(&bytes);
+            if body.len() > MODELS_BODY_BYTES_MAX {
+                let problem = format!("more than {MODELS_BODY_BYTES_MAX} bytes of models");
+                return Err(ChatError::Broken(problem));
+            }
+        }
+        let list = serde_json::from_slice(&body)
+            .map_err(|error| ChatError::Broken(format!("a list of models that is no JSON ({error})")))?;
+        Ok(models::context_tokens(&list, endpoint.model.as_deref()))
+    }
+
+    /// Sends the request and waits for the response's headers.
+    async fn open(mut self, request: &ChatRequest, slot: Option<u16>) -> Result<Opened, ChatError> {
+        let endpoint = self.current_endpoint().await?;
+        let model = endpoint.model.as_deref();
+        let (body, parse): (_, ParseEvent) = match endpoint.api {
+            LlmApi::Chat => {
+                let slot = slot.filter(|_| endpoint.slot_hint);
+                (completions::request_body(model, request, slot), completions::parse_event)
+            }
+            LlmApi::Responses => (responses::request_body(model, request), responses::parse_event),
+        };
         let mut call = self
             .http
             .post(endpoint.url)
@@ -155,7 +207,7 @@ impl ChatClient {
             Some(found) if found.contains("json") || found.contains("html") => {
                 Err(ChatError::Broken(format!("found content type {found}, expected text/event-stream")))
             }
-            _ => Ok(response),
+            _ => Ok(Opened { response, parse }),
         }
     }
 

@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::chunk::{CallFragment, Chunk, Piece};
+use super::order::AnswerOrder;
+use super::rate_limit::rate_limits;
 use super::reasoning::ReasoningFilter;
 use super::sse::SseParser;
-use super::wire::{Chunk, parse_chunk};
 use super::{ChatDelta, ChatError, ChatTimeouts, root_cause};
 use crate::message::{FinishReason, TokenUsage};
 
@@ -27,7 +29,16 @@ const BODY_END_WAIT: Duration = Duration::from_millis(20);
 /// Longest reasoning without a word of the answer, bytes (some 16,000 tokens): a model that goes on has lost its way.
 const REASONING_BYTES_MAX: usize = 64 * 1_024;
 
-type Opening = Pin<Box<dyn Future<Output = Result<reqwest::Response, ChatError>> + Send>>;
+/// Reads the data of one event; the error says what is wrong with it, or what the server says is.
+pub(super) type ParseEvent = fn(&[u8]) -> Result<Chunk, String>;
+
+/// A response whose headers have come, and how its events are read.
+pub(super) struct Opened {
+    pub(super) response: reqwest::Response,
+    pub(super) parse: ParseEvent,
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<Opened, ChatError>> + Send>>;
 
 /// One completion. Dropping it, at any moment, closes its socket.
 pub struct ChatStream {
@@ -39,7 +50,8 @@ pub struct ChatStream {
     begun: bool,
     parser: SseParser,
     filter: ReasoningFilter,
-    /// Bytes of reasoning since the last text.
+    order: AnswerOrder,
+    /// Bytes of reasoning since the last text or call.
     reasoning_bytes: usize,
     finish: Option<FinishReason>,
     usage: TokenUsage,
@@ -49,7 +61,7 @@ pub struct ChatStream {
 
 enum Phase {
     Opening(Opening),
-    Open(Box<reqwest::Response>),
+    Open(Box<Opened>),
     /// [`ChatDelta::Done`] or an error has been returned.
     Ended,
 }
@@ -63,6 +75,7 @@ impl ChatStream {
             begun: false,
             parser: SseParser::default(),
             filter: ReasoningFilter::default(),
+            order: AnswerOrder::default(),
             reasoning_bytes: 0,
             finish: None,
             usage: TokenUsage::default(),
@@ -94,17 +107,24 @@ impl ChatStream {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.timeouts.first_token);
         match &mut self.phase {
             Phase::Opening(opening) => match timeout_at(deadline, opening).await {
-                Ok(response) => self.phase = Phase::Open(Box::new(response?)),
+                Ok(opened) => {
+                    let opened = opened?;
+                    let limits = rate_limits(opened.response.headers());
+                    self.ready.extend(limits.map(|limits| Ok(ChatDelta::RateLimits(limits))));
+                    self.phase = Phase::Open(Box::new(opened));
+                }
                 Err(_) => return self.silence(),
             },
-            Phase::Open(response) => match timeout_at(deadline, response.chunk()).await {
-                Ok(Ok(Some(bytes))) => self.read(&bytes)?,
-                Ok(Ok(None)) => self.end_of_body()?,
-                // After the answer's end a torn connection is as good as a closed one.
-                Ok(Err(_)) if self.finish.is_some() => self.done(),
-                Ok(Err(error)) => return Err(ChatError::Broken(root_cause(&error))),
-                Err(_) => return self.silence(),
-            },
+            Phase::Open(opened) => {
+                match (timeout_at(deadline, opened.response.chunk()).await, opened.parse) {
+                    (Ok(Ok(Some(bytes))), parse) => self.read(&bytes, parse)?,
+                    (Ok(Ok(None)), parse) => self.end_of_body(parse)?,
+                    // After the answer's end a torn connection is as good as a closed one.
+                    (Ok(Err(_)), _) if self.finish.is_some() => self.done()?,
+                    (Ok(Err(error)), _) => return Err(ChatError::Broken(root_cause(&error))),
+                    (Err(_), _) => return self.silence(),
+                }
+            }
             Phase::Ended => return Err(ChatError::Broken("it was read after its end".to_owned())),
         }
         Ok(())
@@ -113,8 +133,7 @@ impl ChatStream {
     /// Nothing came until the deadline.
     fn silence(&mut self) -> Result<(), ChatError> {
         if self.finish.is_some() {
-            self.done();
-            Ok(())
+            self.done()
         } else if self.begun {
             Err(ChatError::Stalled(self.timeouts.between_tokens))
         } else {
@@ -122,29 +141,27 @@ impl ChatStream {
         }
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<(), ChatError> {
+    fn read(&mut self, bytes: &[u8], parse: ParseEvent) -> Result<(), ChatError> {
         let mut events = Vec::new();
         let outcome = self.parser.feed(bytes, |event| events.push(event));
-        if self.events(events)? {
-            self.done();
-            return Ok(());
+        if self.events(events, parse)? {
+            return self.done();
         }
         outcome.map_err(|error| ChatError::Broken(error.to_string()))
     }
 
-    fn end_of_body(&mut self) -> Result<(), ChatError> {
+    fn end_of_body(&mut self, parse: ParseEvent) -> Result<(), ChatError> {
         let mut events = Vec::new();
         self.parser.finish(|event| events.push(event));
-        self.events(events)?;
+        self.events(events, parse)?;
         if self.finish.is_none() {
             return Err(ChatError::Broken("it closed before the answer was complete".to_owned()));
         }
-        self.done();
-        Ok(())
+        self.done()
     }
 
     /// Whether `events` end with the API's end mark; what follows that is not read.
-    fn events(&mut self, events: Vec<Vec<u8>>) -> Result<bool, ChatError> {
+    fn events(&mut self, events: Vec<Vec<u8>>, parse: ParseEvent) -> Result<bool, ChatError> {
         for event in events {
             let event = event.trim_ascii();
             if event == b"[DONE]" {
@@ -152,32 +169,23 @@ impl ChatStream {
                 self.finish.get_or_insert(FinishReason::Stop);
                 return Ok(true);
             }
-            if !event.is_empty() {
-                self.chunk(parse_chunk(event).map_err(ChatError::Broken)?)?;
+            if !event.is_empty() && self.chunk(parse(event).map_err(ChatError::Broken)?)? {
+                return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn chunk(&mut self, chunk: Chunk) -> Result<(), ChatError> {
-        let thought_before = self.filter.is_inside();
-        let mut text = String::new();
-        self.filter.feed(&chunk.text, &mut text);
-        let thought_bytes = chunk.reasoning_bytes + if thought_before { chunk.text.len() } else { 0 };
-        if !chunk.text.is_empty() || chunk.reasoning_bytes > 0 {
+    /// Whether nothing follows.
+    fn chunk(&mut self, chunk: Chunk) -> Result<bool, ChatError> {
+        for piece in chunk.pieces {
             self.begun = true;
             self.deadline = Some(Instant::now() + self.timeouts.between_tokens);
-        }
-        if !text.is_empty() {
-            self.reasoning_bytes = 0;
-            self.ready.push_back(Ok(ChatDelta::Text(text)));
-        } else if thought_bytes > 0 || self.filter.is_inside() {
-            self.reasoning_bytes += thought_bytes;
-            if self.reasoning_bytes > REASONING_BYTES_MAX {
-                let problem = format!("more than {REASONING_BYTES_MAX} bytes of reasoning without an answer");
-                return Err(ChatError::Broken(problem));
+            match piece {
+                Piece::Text(text) => self.text(&text)?,
+                Piece::Reasoning(bytes) => self.thought(bytes)?,
+                Piece::Call(fragment) => self.call(fragment)?,
             }
-            self.ready.push_back(Ok(ChatDelta::Reasoning));
         }
         if let Some(usage) = chunk.usage {
             self.usage = usage;
@@ -186,25 +194,73 @@ impl ChatStream {
             self.finish = chunk.finish;
             self.deadline = Some(Instant::now() + USAGE_WAIT);
         }
+        Ok(chunk.is_last)
+    }
+
+    fn text(&mut self, written: &str) -> Result<(), ChatError> {
+        let thought_before = self.filter.is_inside();
+        let mut text = String::new();
+        self.filter.feed(written, &mut text);
+        if !text.is_empty() {
+            self.reasoning_bytes = 0;
+            self.order(|order, deltas| order.text(text, deltas))
+        } else if thought_before || self.filter.is_inside() {
+            self.thought(if thought_before { written.len() } else { 0 })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn thought(&mut self, bytes: usize) -> Result<(), ChatError> {
+        self.reasoning_bytes += bytes;
+        if self.reasoning_bytes > REASONING_BYTES_MAX {
+            let problem = format!("more than {REASONING_BYTES_MAX} bytes of reasoning without an answer");
+            return Err(ChatError::Broken(problem));
+        }
+        self.ready.push_back(Ok(ChatDelta::Reasoning));
         Ok(())
     }
 
-    /// The answer is complete: what the filter held back, then the end.
-    fn done(&mut self) {
+    fn call(&mut self, fragment: CallFragment) -> Result<(), ChatError> {
+        self.reasoning_bytes = 0;
+        self.flush_filter()?;
+        self.order(|order, deltas| order.call(fragment, deltas))
+    }
+
+    /// No more text comes for now: what looked like the beginning of a tag is none.
+    fn flush_filter(&mut self) -> Result<(), ChatError> {
         let mut text = String::new();
         self.filter.finish(&mut text);
-        if !text.is_empty() {
-            self.ready.push_back(Ok(ChatDelta::Text(text)));
-        }
+        if text.is_empty() { Ok(()) } else { self.order(|order, deltas| order.text(text, deltas)) }
+    }
+
+    fn order(
+        &mut self,
+        take: impl FnOnce(&mut AnswerOrder, &mut Vec<ChatDelta>) -> Result<(), String>,
+    ) -> Result<(), ChatError> {
+        let mut deltas = Vec::new();
+        let outcome = take(&mut self.order, &mut deltas);
+        self.ready.extend(deltas.into_iter().map(Ok));
+        outcome.map_err(ChatError::Broken)
+    }
+
+    /// The answer is complete: what was held back, then the end.
+    fn done(&mut self) -> Result<(), ChatError> {
+        self.flush_filter()?;
         let finish = self.finish.expect("only called after the answer has ended");
+        let is_cut = finish != FinishReason::Stop;
+        self.order(|order, deltas| order.finish(is_cut, deltas))?;
         self.ready.push_back(Ok(ChatDelta::Done { finish, usage: self.usage }));
+        Ok(())
     }
 
     /// Reads the end of the body, if it is there, so that the connection goes back to the idle ones.
     async fn close(&mut self) {
-        if let Phase::Open(response) = &mut self.phase {
-            // Bytes after the end, an error and no end alike: the connection is closed by the drop.
-            let _ = timeout(BODY_END_WAIT, response.chunk()).await;
+        if let Phase::Open(opened) = &mut self.phase {
+            // An error and no end alike: the connection is closed by the drop.
+            let _ =
+                timeout(BODY_END_WAIT, async { while let Ok(Some(_)) = opened.response.chunk().await {} })
+                    .await;
         }
         self.phase = Phase::Ended;
     }

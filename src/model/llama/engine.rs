@@ -174,7 +174,7 @@ impl Engine {
         let slot = &mut self.slots[index];
         slot.kept.clear();
         slot.kept.extend_from_slice(&completion.prompt[..kept]);
-        let mut active = Active::new(completion, self.weights.model.n_vocab());
+        let Some(mut active) = Active::new(completion, &self.weights.model) else { return };
         active.usage.cached = count(kept);
         slot.active = Some(active);
         self.begun += 1;

@@ -1,5 +1,7 @@
 //! How the next token is chosen.
 
+use llama_cpp_2::GrammarError;
+use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::sampling::LlamaSampler;
 
 /// How the next token is chosen. The defaults suit a model of some hundred million parameters: cool enough to stay
@@ -38,28 +40,35 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// The chain of samplers; it remembers the tokens of one completion.
-    pub(super) fn sampler(&self, vocabulary_size: i32) -> LlamaSampler {
+    /// The chain of samplers; it remembers the tokens of one completion, and where in the grammar it stands.
+    pub(super) fn sampler(
+        &self,
+        model: &LlamaModel,
+        grammar: Option<&str>,
+    ) -> Result<LlamaSampler, GrammarError> {
         let penalties = LlamaSampler::penalties(
-            vocabulary_size,
+            model.n_vocab(),
             PENALTY_TOKENS,
             self.repeat_penalty,
             self.frequency_penalty,
             self.presence_penalty,
         );
+        // First: of the likeliest 40 tokens the grammar may allow none.
+        let grammar = grammar.map(|grammar| LlamaSampler::grammar(model, grammar, "root")).transpose()?;
+        let mut chain: Vec<_> = grammar.into_iter().chain([penalties]).collect();
         if self.temperature <= 0.0 {
-            return LlamaSampler::chain([penalties, LlamaSampler::greedy()], true);
+            chain.push(LlamaSampler::greedy());
+        } else {
+            chain.extend([
+                // Cuts the vocabulary down first, so that the next two sort 40 tokens instead of all.
+                LlamaSampler::top_k(TOP_K),
+                LlamaSampler::top_p(self.top_p, 1),
+                LlamaSampler::min_p(self.min_p, 1),
+                LlamaSampler::temp(self.temperature),
+                LlamaSampler::dist(self.seed.unwrap_or(RANDOM_SEED)),
+            ]);
         }
-        let chain = [
-            penalties,
-            // Cuts the vocabulary down first, so that the next two sort 40 tokens instead of all.
-            LlamaSampler::top_k(TOP_K),
-            LlamaSampler::top_p(self.top_p, 1),
-            LlamaSampler::min_p(self.min_p, 1),
-            LlamaSampler::temp(self.temperature),
-            LlamaSampler::dist(self.seed.unwrap_or(RANDOM_SEED)),
-        ];
-        LlamaSampler::chain(chain, true)
+        Ok(LlamaSampler::chain(chain, true))
     }
 }
 

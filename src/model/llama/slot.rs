@@ -1,5 +1,6 @@
 //! One caller's part of the context.
 
+use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::sampling::LlamaSampler;
 use llama_cpp_2::token::LlamaToken;
 
@@ -24,6 +25,9 @@ pub struct Completion {
     pub prompt: Vec<LlamaToken>,
     /// How tokens are chosen.
     pub sampling: Sampling,
+    /// Grammar that the answer is held to, in llama.cpp's notation, its root named `root`; it must allow one. Choosing a
+    /// token takes longer with it: the whole vocabulary is looked at.
+    pub grammar: Option<String>,
     /// How long it may become.
     pub limit: Limit,
     /// Where it goes.
@@ -94,16 +98,24 @@ pub(super) struct Active {
 }
 
 impl Active {
-    pub(super) fn new(completion: Completion, vocabulary_size: i32) -> Self {
-        Self {
-            sampler: completion.sampling.sampler(vocabulary_size),
+    /// Begins `completion`; tells its sink if the grammar is none.
+    pub(super) fn new(mut completion: Completion, model: &LlamaModel) -> Option<Self> {
+        let sampler = match completion.sampling.sampler(model, completion.grammar.as_deref()) {
+            Ok(sampler) => sampler,
+            Err(error) => {
+                completion.sink.failed(&format!("grammar: {error}"));
+                return None;
+            }
+        };
+        Some(Self {
+            sampler,
             usage: CompletionUsage { prompt: count(completion.prompt.len()), ..CompletionUsage::default() },
             prompt: completion.prompt,
             sink: completion.sink,
             limit: completion.limit,
             next: None,
             text: TextAssembler::default(),
-        }
+        })
     }
 
     /// Takes the bytes of a chosen token; returns the end if the completion has reached it.

@@ -6,12 +6,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::chunk::{CallFragment, Chunk, Piece};
+use super::error::{error_text, first_words};
 use crate::message::{
     ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, TokenUsage, ToolChoice, UserPart,
 };
-
-/// Longest message of a server that is passed on, characters.
-const MESSAGE_CHARS_MAX: usize = 200;
 
 /// Body of `POST /v1/chat/completions`. Fields that not every server knows are left out unless they are needed.
 #[derive(Serialize)]
@@ -119,7 +118,7 @@ struct ChunkBody {
     #[serde(default)]
     usage: Option<Usage>,
     #[serde(default)]
-    error: Option<serde_json::Value>,
+    error: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -127,7 +126,7 @@ struct Choice {
     #[serde(default)]
     index: u32,
     #[serde(default)]
-    delta: Delta,
+    delta: Option<Delta>,
     #[serde(default)]
     finish_reason: Option<String>,
 }
@@ -144,7 +143,49 @@ struct Delta {
     reasoning_content: Option<String>,
     /// Thoughts, as OpenRouter and newer vLLM name them.
     #[serde(default)]
-    reasoning: Option<serde_json::Value>,
+    reasoning: Option<Value>,
+    #[serde(default)]
+    tool_calls: Option<Vec<CallDelta>>,
+    /// A call, as the API named it before there could be several.
+    #[serde(default)]
+    function_call: Option<FunctionDelta>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    #[serde(default)]
+    index: Option<u32>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Default, Deserialize)]
+struct FunctionDelta {
+    #[serde(default)]
+    name: Option<String>,
+    /// A piece of JSON as a string; some servers send the object itself.
+    #[serde(default)]
+    arguments: Option<Value>,
+}
+
+impl CallDelta {
+    fn into_piece(self) -> Piece {
+        let function = self.function.unwrap_or_default();
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        Piece::Call(CallFragment {
+            index: self.index,
+            id: given(self.id),
+            name: given(function.name),
+            arguments: match function.arguments {
+                None | Some(Value::Null) => String::new(),
+                Some(Value::String(piece)) => piece,
+                Some(object) => object.to_string(),
+            },
+            is_whole: false,
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -163,24 +204,11 @@ struct PromptDetails {
     cached_tokens: Option<u32>,
 }
 
-/// What one event of the stream says.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Chunk {
-    /// Text of the answer, perhaps empty.
-    pub(super) text: String,
-    /// Bytes of reasoning in a field of its own.
-    pub(super) reasoning_bytes: usize,
-    /// How the answer ended.
-    pub(super) finish: Option<FinishReason>,
-    /// What it cost.
-    pub(super) usage: Option<TokenUsage>,
-}
-
 /// Reads one event's data.
 ///
 /// # Errors
 /// What the server says is wrong, or that the data is not a chunk.
-pub(super) fn parse_chunk(data: &[u8]) -> Result<Chunk, String> {
+pub(super) fn parse_event(data: &[u8]) -> Result<Chunk, String> {
     let body: ChunkBody = serde_json::from_slice(data)
         .map_err(|error| format!("an event that is no completion chunk ({error}): {}", first_words(data)))?;
     if let Some(error) = body.error.filter(|error| !error.is_null()) {
@@ -193,13 +221,15 @@ pub(super) fn parse_chunk(data: &[u8]) -> Result<Chunk, String> {
     });
     let mut chunk = Chunk { usage, ..Chunk::default() };
     for choice in body.choices.into_iter().filter(|choice| choice.index == 0) {
-        let delta = choice.delta;
-        for text in [delta.content, delta.refusal].into_iter().flatten() {
-            chunk.text.push_str(&text);
-        }
-        chunk.reasoning_bytes += delta.reasoning_content.map_or(0, |text| text.len());
-        chunk.reasoning_bytes +=
-            delta.reasoning.as_ref().and_then(serde_json::Value::as_str).map_or(0, str::len);
+        let delta = choice.delta.unwrap_or_default();
+        chunk.reasoning(delta.reasoning_content.as_deref());
+        chunk.reasoning(delta.reasoning.as_ref().and_then(Value::as_str));
+        chunk.text(delta.content);
+        chunk.text(delta.refusal);
+        let calls = delta.tool_calls.unwrap_or_default().into_iter();
+        let old =
+            delta.function_call.map(|call| CallDelta { index: Some(0), id: None, function: Some(call) });
+        chunk.pieces.extend(calls.chain(old).map(CallDelta::into_piece));
         chunk.finish = choice.finish_reason.as_deref().map(finish_reason).or(chunk.finish);
     }
     Ok(chunk)
@@ -209,34 +239,8 @@ fn finish_reason(name: &str) -> FinishReason {
     match name {
         "length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
-        // "stop", and whatever else a server calls an end that the model chose.
+        // "stop", "tool_calls", and whatever else a server calls an end that the model chose.
         _ => FinishReason::Stop,
-    }
-}
-
-/// The server's own words in the body of an error response: `error.message`, `error`, `message` or `detail` of a JSON
-/// object, or the first words of anything else; `None` for an empty body.
-pub(in crate::edge) fn error_message(body: &[u8]) -> Option<String> {
-    match serde_json::from_slice::<serde_json::Value>(body) {
-        Ok(value) => error_text(value.get("error").unwrap_or(&value)).or_else(|| error_text(&value)),
-        Err(_) => Some(first_words(body)).filter(|words| !words.is_empty()),
-    }
-}
-
-fn error_text(error: &serde_json::Value) -> Option<String> {
-    let text = error.as_str().or_else(|| {
-        ["message", "detail"].iter().find_map(|name| error.get(name).and_then(serde_json::Value::as_str))
-    })?;
-    Some(first_words(text.as_bytes())).filter(|words| !words.is_empty())
-}
-
-/// The first characters of `text` on one line.
-fn first_words(text: &[u8]) -> String {
-    let start = &text[..text.len().min(4 * MESSAGE_CHARS_MAX)];
-    let line = String::from_utf8_lossy(start).split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MESSAGE_CHARS_MAX) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
-        None => line,
     }
 }
 
@@ -253,10 +257,10 @@ mod tests {
             tokens_max: None,
             spoken: true,
         };
-        let json = |body: Vec<u8>| serde_json::from_slice::<serde_json::Value>(&body).expect("JSON");
+        let json = |body: Vec<u8>| serde_json::from_slice::<Value>(&body).expect("JSON");
         assert_eq!(
             json(request_body(None, &request, None)),
-            serde_json::json!({"messages": [{"role": "user", "content": "\"Hi\" 你"}], "stream": true,
+            json!({"messages": [{"role": "user", "content": "\"Hi\" 你"}], "stream": true,
                 "stream_options": {"include_usage": true}})
         );
         request.tokens_max = Some(7);
@@ -269,7 +273,13 @@ mod tests {
 
     #[test]
     fn chunks_as_servers_send_them() {
-        let text = |json: &str| parse_chunk(json.as_bytes()).map(|chunk| chunk.text);
+        let text = |json: &str| {
+            let pieces = parse_event(json.as_bytes())?.pieces.into_iter().map(|piece| match piece {
+                Piece::Text(text) => text,
+                other => panic!("{other:?}"),
+            });
+            Ok::<_, String>(pieces.collect::<String>())
+        };
         assert_eq!(
             text(r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#),
             Ok(String::new())
@@ -290,9 +300,51 @@ mod tests {
     #[test]
     fn reasoning_is_counted_and_not_text() {
         for field in ["reasoning_content", "reasoning"] {
-            let chunk = parse_chunk(format!(r#"{{"choices":[{{"delta":{{"{field}":"hmm"}}}}]}}"#).as_bytes());
-            assert_eq!(chunk, Ok(Chunk { reasoning_bytes: 3, ..Chunk::default() }));
+            let chunk = parse_event(format!(r#"{{"choices":[{{"delta":{{"{field}":"hmm"}}}}]}}"#).as_bytes());
+            assert_eq!(chunk, Ok(Chunk { pieces: vec![Piece::Reasoning(3)], ..Chunk::default() }));
         }
+    }
+
+    #[test]
+    fn calls_as_servers_send_them() {
+        let pieces = |delta: Value| {
+            let chunk = json!({"choices": [{"index": 0, "delta": delta}]});
+            parse_event(chunk.to_string().as_bytes()).expect("a chunk").pieces
+        };
+        let call = |index, id: Option<&str>, name: Option<&str>, arguments: &str| {
+            Piece::Call(CallFragment {
+                index,
+                id: id.map(str::to_owned),
+                name: name.map(str::to_owned),
+                arguments: arguments.to_owned(),
+                is_whole: false,
+            })
+        };
+        for (delta, expected) in [
+            (
+                json!({"tool_calls": [{"index": 1, "id": "c1", "type": "function", "function": {"name": "f", "arguments": "{"}}]}),
+                call(Some(1), Some("c1"), Some("f"), "{"),
+            ),
+            (
+                json!({"content": null, "tool_calls": [{"function": {"arguments": "1}"}}]}),
+                call(None, None, None, "1}"),
+            ),
+            (
+                json!({"content": "", "tool_calls": [{"index": 0, "id": "", "function": {"name": "", "arguments": null}}]}),
+                call(Some(0), None, None, ""),
+            ),
+            (
+                json!({"tool_calls": [{"index": 0, "id": null, "function": {"name": "f", "arguments": {"x": 1}}}]}),
+                call(Some(0), None, Some("f"), r#"{"x":1}"#),
+            ),
+            (
+                json!({"function_call": {"name": "f", "arguments": "{}"}}),
+                call(Some(0), None, Some("f"), "{}"),
+            ),
+        ] {
+            assert_eq!(pieces(delta.clone()), [expected], "{delta}");
+        }
+        assert_eq!(pieces(json!({"tool_calls": null, "function_call": null})), []);
     }
 
     #[test]
@@ -301,31 +353,16 @@ mod tests {
             ("stop", FinishReason::Stop),
             ("length", FinishReason::Length),
             ("content_filter", FinishReason::ContentFilter),
+            ("tool_calls", FinishReason::Stop),
+            ("function_call", FinishReason::Stop),
             ("eos", FinishReason::Stop),
         ] {
             let json = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{name}"}}]}}"#);
-            assert_eq!(parse_chunk(json.as_bytes()).map(|chunk| chunk.finish), Ok(Some(expected)));
+            assert_eq!(parse_event(json.as_bytes()).map(|chunk| chunk.finish), Ok(Some(expected)));
         }
         let json = r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13,
             "prompt_tokens_details":{"cached_tokens":5}}}"#;
         let usage = TokenUsage { input: 9, input_cached: 5, output: 4 };
-        assert_eq!(parse_chunk(json.as_bytes()).map(|chunk| chunk.usage), Ok(Some(usage)));
-    }
-
-    #[test]
-    fn error_bodies_of_many_servers() {
-        for (body, expected) in [
-            (r#"{"error":{"message":"no such model","type":"x"}}"#, Some("no such model")),
-            (r#"{"error":"model not found"}"#, Some("model not found")),
-            (r#"{"object":"error","message":"too long"}"#, Some("too long")),
-            (r#"{"detail":"Unauthorized"}"#, Some("Unauthorized")),
-            ("upstream\r\n  timed out\n", Some("upstream timed out")),
-            ("", None),
-            ("{}", None),
-        ] {
-            assert_eq!(error_message(body.as_bytes()).as_deref(), expected, "{body}");
-        }
-        let long = error_message("é".repeat(5_000).as_bytes()).expect("words");
-        assert_eq!(long.chars().count(), MESSAGE_CHARS_MAX + 1);
+        assert_eq!(parse_event(json.as_bytes()).map(|chunk| chunk.usage), Ok(Some(usage)));
     }
 }

@@ -1,0 +1,55 @@
+//! What one event of a stream says, whichever API it is of.
+
+use crate::message::{FinishReason, TokenUsage};
+
+/// What one event says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// Parts of the answer, in order; none of them is empty.
+    pub(super) pieces: Vec<Piece>,
+    /// How the answer ended.
+    pub(super) finish: Option<FinishReason>,
+    /// What it cost.
+    pub(super) usage: Option<TokenUsage>,
+    /// Nothing that matters follows.
+    pub(super) is_last: bool,
+}
+
+/// A part of the answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Text, perhaps with reasoning between tags.
+    Text(String),
+    /// So many bytes of reasoning in a field of its own.
+    Reasoning(usize),
+    /// A part of a function call.
+    Call(CallFragment),
+}
+
+impl Chunk {
+    /// Adds text, if there is any.
+    pub(super) fn text(&mut self, text: Option<String>) {
+        self.pieces.extend(text.filter(|text| !text.is_empty()).map(Piece::Text));
+    }
+
+    /// Adds reasoning, if there is any.
+    pub(super) fn reasoning(&mut self, thought: Option<&str>) {
+        let thought = thought.filter(|thought| !thought.is_empty());
+        self.pieces.extend(thought.map(|thought| Piece::Reasoning(thought.len())));
+    }
+}
+
+/// A part of a function call, as the server cuts it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct CallFragment {
+    /// The call's number in the answer.
+    pub(super) index: Option<u32>,
+    /// The server's name for the call.
+    pub(super) id: Option<String>,
+    /// The function, or a part of its name.
+    pub(super) name: Option<String>,
+    /// JSON, or a part of it.
+    pub(super) arguments: String,
+    /// The call is complete, and `arguments` are all that it has.
+    pub(super) is_whole: bool,
+}
