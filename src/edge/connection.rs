@@ -306,6 +306,9 @@ impl Connection {
             Command::Commit(commit) => {
                 self.uplink.control(AudioIn::Commit { stamp, commit }, &mut self.lease.port().audio_in);
             }
+            Command::Hear { commit, audio } => {
+                self.uplink.item(audio, stamp, commit, &mut self.lease.port().audio_in);
+            }
             Command::Clear(commit) => {
                 self.uplink.control(AudioIn::Clear { stamp, commit }, &mut self.lease.port().audio_in);
             }

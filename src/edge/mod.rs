@@ -8,6 +8,7 @@ pub mod chat;
 pub mod connection;
 pub mod downlink;
 mod http;
+mod item_audio;
 pub mod listener;
 pub mod llm;
 pub mod llm_child;

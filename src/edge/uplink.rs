@@ -6,16 +6,17 @@ use std::ops::Range;
 use axum::extract::ws::Utf8Bytes;
 use base64_simd::{Out, STANDARD};
 
+use super::item_audio::ItemAudio;
 use crate::audio::{AudioFormat, SampleRate};
 use crate::limits::APPEND_BYTES_MAX;
-use crate::message::{AudioFrame, AudioIn, FRAME_SAMPLES, Stamp};
+use crate::message::{AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Stamp};
 use crate::protocol::{Append, ProtocolError};
 use crate::unit::Producer;
 
 const _: () = assert!(FRAME_SAMPLES.is_multiple_of(3), "a full frame is whole base64 quanta in every format");
 
 /// Base64 characters of one full frame.
-const fn frame_characters(format: AudioFormat) -> usize {
+pub(super) const fn frame_characters(format: AudioFormat) -> usize {
     FRAME_SAMPLES * format.sample_bytes() / 3 * 4
 }
 
@@ -35,21 +36,30 @@ pub struct Uplink {
     /// Format of the client's audio. Changes between appends only: no message is read while one waits.
     pub format: AudioFormat,
     rest: Rest,
-    /// Commits and clears behind it. No message is read meanwhile, so there are few.
-    controls: VecDeque<AudioIn>,
+    /// What stands behind it. No message is read meanwhile, so there is little.
+    queue: VecDeque<Queued>,
+}
+
+/// What goes into the ring beside appended audio, in its order.
+#[derive(Debug)]
+enum Queued {
+    /// A commit, a clear, settings.
+    Control(AudioIn),
+    /// Audio of an item.
+    Item(Box<ItemAudio>),
 }
 
 impl Uplink {
     /// For audio in `format`.
     #[must_use]
     pub fn new(format: AudioFormat) -> Self {
-        Self { format, rest: Rest::Nothing, controls: VecDeque::new() }
+        Self { format, rest: Rest::Nothing, queue: VecDeque::new() }
     }
 
     /// Whether part of an append still waits for room. Until it is in, no further message is read: TCP pushes back.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        !matches!(self.rest, Rest::Nothing) || !self.controls.is_empty()
+        !matches!(self.rest, Rest::Nothing) || !self.queue.is_empty()
     }
 
     /// Takes a whole append or nothing of it; what does not fit goes in by [`Uplink::resume`]. Returns its samples.
@@ -88,23 +98,38 @@ impl Uplink {
         Ok(samples)
     }
 
-    /// Puts a commit or a clear behind all audio.
+    /// Puts a commit, a clear or settings behind all audio.
     pub fn control(&mut self, item: AudioIn, audio_in: &mut Producer<AudioIn>) {
-        self.controls.push_back(item);
-        self.push_controls(audio_in);
+        self.queue.push_back(Queued::Control(item));
+        self.push_queue(audio_in);
     }
 
-    fn push_controls(&mut self, audio_in: &mut Producer<AudioIn>) {
+    /// Puts the audio of an item behind all other: base64 of whole samples in the client's format.
+    pub fn item(&mut self, audio: String, stamp: Stamp, commit: CommitId, audio_in: &mut Producer<AudioIn>) {
+        let item = ItemAudio::new(audio, self.format, stamp, commit);
+        self.queue.push_back(Queued::Item(Box::new(item)));
+        self.push_queue(audio_in);
+    }
+
+    fn push_queue(&mut self, audio_in: &mut Producer<AudioIn>) {
         while matches!(self.rest, Rest::Nothing) && audio_in.has_room_or_ring(1) {
-            let Some(item) = self.controls.pop_front() else { return };
-            audio_in.push(item).expect("there is room");
+            match self.queue.front_mut() {
+                None => return,
+                Some(Queued::Item(item)) => {
+                    if !item.feed(audio_in) {
+                        return;
+                    }
+                }
+                Some(Queued::Control(item)) => audio_in.push(*item).expect("there is room"),
+            }
+            self.queue.pop_front();
         }
     }
 
     /// Puts as much of the waiting append into the ring as there is room for.
     pub fn resume(&mut self, stamp: Stamp, audio_in: &mut Producer<AudioIn>) {
         self.resume_audio(stamp, audio_in);
-        self.push_controls(audio_in);
+        self.push_queue(audio_in);
     }
 
     fn resume_audio(&mut self, stamp: Stamp, audio_in: &mut Producer<AudioIn>) {

@@ -80,6 +80,21 @@ pub enum AudioIn {
         /// The hints.
         hints: SpeechHints,
     },
+    /// Audio of an item that the client has put into the conversation, at 16 kHz. It has nothing to do with the audio
+    /// around it, and nothing else stands between it and its end.
+    ItemAudio {
+        /// When it was made.
+        stamp: Stamp,
+        /// The samples.
+        frame: AudioFrame,
+    },
+    /// The audio of the item is complete.
+    ItemEnd {
+        /// When it was made.
+        stamp: Stamp,
+        /// What the answer names.
+        commit: CommitId,
+    },
     /// The client throws away what it has not committed.
     Clear {
         /// When it was made.
@@ -537,7 +552,7 @@ macro_rules! stamped {
     };
 }
 
-stamped!(AudioIn { Audio, Commit, Settings, Hints, Clear }, SessionEnd);
+stamped!(AudioIn { Audio, Commit, ItemAudio, ItemEnd, Settings, Hints, Clear }, SessionEnd);
 stamped!(SpeechItem { Start, Frame, End, Hints, Abort }, SessionEnd);
 stamped!(VadEvent { SpeechStarted, SpeechStopped, Committed, CommitRefused, Cleared },);
 stamped!(SttEvent { Transcript, Failed }, SessionEnd);

@@ -178,9 +178,17 @@ pub enum Fault {
         /// Path of the field.
         param: &'static str,
     },
-    /// Audio of an item while the user is speaking.
-    #[error("audio of an item can not be heard while the user is speaking")]
+    /// Audio of an item while other audio is not committed.
+    #[error("audio of an item can not be heard while the user is speaking, or has audio in the buffer")]
     Speaking,
+    /// Audio of an item that ends in the middle of a sample, or is none.
+    #[error("'audio' holds {found} bytes, expected whole samples of {sample_bytes} bytes")]
+    ItemSamples {
+        /// Bytes after decoding.
+        found: usize,
+        /// Bytes of a sample in the session's format.
+        sample_bytes: usize,
+    },
     /// More responses at once than a session may have.
     #[error("{running} responses out of band are running, at most {running} are allowed")]
     TooManyResponses {
@@ -269,6 +277,7 @@ impl Fault {
             Self::ImagesNotSeen { .. } => "image_not_supported",
             Self::ImageAddress { .. } => "image_url_not_allowed",
             Self::Speaking => "input_audio_busy",
+            Self::ItemSamples { .. } => "invalid_audio_length",
             Self::TooManyResponses { .. } => "too_many_responses",
             Self::NoResponses => "invalid_session_type",
             Self::KindFixed { .. } => "cannot_update_session_type",
@@ -295,7 +304,7 @@ impl Fault {
             Self::ItemExists { .. } => Some("item.id"),
             Self::CallNotFound { .. } | Self::CallTaken { .. } => Some("item.call_id"),
             Self::ImagesNotSeen { param } | Self::ImageAddress { param } => Some(param),
-            Self::Speaking => Some("item.content"),
+            Self::Speaking | Self::ItemSamples { .. } => Some("item.content"),
             Self::NoResponses => Some("type"),
             Self::KindFixed { .. } => Some("session.type"),
             Self::NotSpoken { .. } => Some("item_id"),

@@ -194,7 +194,15 @@ fn read_part(part: &Fields<'_, '_>, speaker: Speaker, audio: &mut Option<String>
             if let Some(transcript) = transcript()? {
                 return Ok(Content::InputAudio(Some(transcript)));
             }
-            let samples = part.required("audio", |audio| audio.text().map(ToOwned::to_owned))?;
+            let samples = part.required("audio", |audio| {
+                let text = audio.text()?;
+                let valid = base64_simd::STANDARD.check(text.as_bytes()).is_ok();
+                if valid {
+                    Ok(text.to_owned())
+                } else {
+                    Err(audio.wrong_value("not base64", "base64 with padding"))
+                }
+            })?;
             if audio.replace(samples).is_some() {
                 return Err(kind.wrong_value("a second part with audio", "one that has no transcript"));
             }

@@ -122,6 +122,24 @@ impl Conversation {
         Some((item, previous))
     }
 
+    /// Ends an item that was heard, with its words; returns it and the id of the item before it. `None` if it is not here
+    /// any more.
+    pub(super) fn hear(
+        &mut self,
+        id: &ItemId,
+        status: ItemStatus,
+        words: Option<&str>,
+    ) -> Option<(Item, Option<ItemId>)> {
+        let mut item = self.items[self.position(id.as_str())?].clone();
+        item.status = status;
+        if let ItemBody::Message { content, .. } = &mut item.body
+            && let Some(part) = content.iter_mut().find(|part| matches!(part, Content::InputAudio(None)))
+        {
+            *part = Content::InputAudio(words.map(ToOwned::to_owned));
+        }
+        self.finish(item)
+    }
+
     /// Keeps what the answer `id` has spoken, for a client that says how much of it was heard. Of an answer that was broken
     /// off the model sees only what can have been heard: the text whose audio has begun.
     pub(super) fn keep_spoken(&mut self, id: &ItemId, mut spoken: Spoken) {

@@ -54,8 +54,8 @@ use crate::message::{
     VadSettings,
 };
 use crate::protocol::{
-    ClientEvent, ClientEventKind, ClientItem, Content, ErrorObject, Fault, Item, ItemBody, ProtocolError,
-    ServerEvent, SessionId, SessionKind, SessionObject, SessionUpdate,
+    ClientEvent, ClientEventKind, ClientItem, Content, ErrorObject, Fault, Item, ItemBody, ItemStatus,
+    ProtocolError, ServerEvent, SessionId, SessionKind, SessionObject, SessionUpdate,
 };
 
 use conversation::Conversation;
@@ -124,6 +124,13 @@ pub enum Command {
     InputFormat(AudioFormat),
     /// Put a commit into the audio ring.
     Commit(CommitId),
+    /// Put the audio of an item into the audio ring, and `commit` as its end.
+    Hear {
+        /// Names it.
+        commit: CommitId,
+        /// Base64 of whole samples in the session's input format.
+        audio: String,
+    },
     /// Put a clear into the audio ring.
     Clear(CommitId),
     /// Bump the unit's generation: whatever answer is on its way is stale.
@@ -334,8 +341,19 @@ impl Session {
 
     fn create_item(&mut self, item: ClientItem, place: Option<&str>) -> Result<(), Fault> {
         self.check_images(&item.body, "item.content")?;
-        let item = Item::from(item);
+        let audio = item.audio.clone();
+        let mut item = Item::from(item);
+        if let Some(audio) = &audio {
+            check_samples(audio, self.settings.input_format)?;
+            item.status = ItemStatus::InProgress;
+        }
         let previous = self.conversation.insert(item.clone(), place)?;
+        if let Some(audio) = audio {
+            let id = item.id.clone();
+            self.send(ServerEvent::ItemAdded { item: Box::new(item), previous });
+            self.hear(id, audio);
+            return Ok(());
+        }
         let item = Box::new(item);
         self.send(ServerEvent::ItemAdded { item: item.clone(), previous: previous.clone() });
         self.send(ServerEvent::ItemDone { item, previous });
@@ -425,6 +443,16 @@ impl Session {
     fn command(&mut self, command: Command) {
         self.outbox.command(command);
     }
+}
+
+/// Whether base64, which has been checked, holds whole samples.
+fn check_samples(audio: &str, format: AudioFormat) -> Result<(), Fault> {
+    let padding = audio.bytes().rev().take_while(|byte| *byte == b'=').count();
+    let found = audio.len() / 4 * 3 - padding;
+    if found == 0 || !found.is_multiple_of(format.sample_bytes()) {
+        return Err(Fault::ItemSamples { found, sample_bytes: format.sample_bytes() });
+    }
+    Ok(())
 }
 
 const _: () = {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::audio::SampleRate;
 use crate::message::{CommitId, FailureCode, Moment, SttEvent, UtteranceId, VadEvent};
 use crate::protocol::{
-    Content, Fault, Item, ItemId, ItemStatus, ProtocolError, ResponseRequest, ServerEvent, SessionKind,
-    StatusDetails, TranscriptionUsage, TurnMode, fresh_segment_id,
+    Content, ErrorObject, Fault, Item, ItemId, ItemStatus, ProtocolError, ResponseRequest, ServerEvent,
+    SessionKind, StatusDetails, TranscriptionUsage, TurnMode, fresh_segment_id,
 };
 
 use super::response::{Wait, failure};
@@ -60,6 +60,8 @@ enum Asked {
         event_id: Option<String>,
     },
     Clear,
+    /// Audio of an item that the client has put into the conversation.
+    Item(ItemId),
     /// The session's own commit: the microphone went silent in the middle of speech.
     Gap,
 }
@@ -103,7 +105,8 @@ impl Hearing {
 
     /// Everything that was committed, or that the client has asked to commit, and that has no transcript yet.
     pub(super) fn unsettled(&self) -> Vec<Wait> {
-        let commits = self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Commit { .. }));
+        let commits =
+            self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Commit { .. } | Asked::Item(_)));
         let commits = commits.map(|(commit, _)| Wait::Commit(*commit));
         commits.chain(self.owing().map(|entry| Wait::Transcript(entry.utterance))).collect()
     }
@@ -151,6 +154,12 @@ impl Session {
     pub(super) fn commit(&mut self, event_id: Option<String>) {
         let commit = self.hearing.ask(Asked::Commit { event_id });
         self.command(Command::Commit(commit));
+    }
+
+    /// Has the audio of an item recognised, which is in the conversation already.
+    pub(super) fn hear(&mut self, item: ItemId, audio: String) {
+        let commit = self.hearing.ask(Asked::Item(item));
+        self.command(Command::Hear { commit, audio });
     }
 
     /// `input_audio_buffer.clear`.
@@ -206,6 +215,12 @@ impl Session {
 
     fn committed(&mut self, utterance: UtteranceId, commit: Option<CommitId>, audio_ms: u32) {
         let asked = commit.and_then(|commit| self.hearing.answered(commit));
+        if let (Some(Asked::Item(item)), Some(commit)) = (&asked, commit) {
+            self.hearing.last_committed = self.hearing.last_committed.max(Some(utterance));
+            let committed = CommittedItem { item: item.clone(), audio_ms, answer: false };
+            self.await_transcript(utterance, committed, Some(commit));
+            return;
+        }
         let by_detector = commit.is_none() || matches!(asked, Some(Asked::Gap));
         let open = self.hearing.open.take_if(|open| open.utterance == utterance);
         if let Some(open) = &open {
@@ -229,6 +244,16 @@ impl Session {
         let answer =
             by_detector && self.settings.turn_detection.is_some_and(|detection| detection.create_response);
         let committed = CommittedItem { item, audio_ms, answer };
+        self.await_transcript(utterance, committed, commit);
+    }
+
+    /// The utterance is the item's; its transcript is on its way, or here already.
+    fn await_transcript(
+        &mut self,
+        utterance: UtteranceId,
+        committed: CommittedItem,
+        commit: Option<CommitId>,
+    ) {
         let early = |entry: &&mut Transcript| entry.utterance == utterance && entry.committed.is_none();
         match self.hearing.transcripts.iter_mut().find(early) {
             Some(early) => early.committed = Some(committed),
@@ -255,9 +280,25 @@ impl Session {
             }
             // The speech is still open: look again later.
             Some(Asked::Gap) => self.watch_microphone(now),
+            Some(Asked::Item(item)) => {
+                let why = if audio_ms == 0 { Fault::Speaking } else { Fault::CommitEmpty { audio_ms } };
+                self.leave_unheard(item, &why);
+            }
             Some(Asked::Clear) | None => {}
         }
         self.replace_wait(Wait::Commit(commit), None);
+    }
+
+    /// Ends an item whose audio nobody listens to.
+    fn leave_unheard(&mut self, item: ItemId, why: &Fault) {
+        if let Some((done, previous)) = self.conversation.hear(&item, ItemStatus::Incomplete, None) {
+            self.send(ServerEvent::ItemDone { item: Box::new(done), previous });
+        }
+        if self.settings.transcription.is_some() {
+            let (kind, code) = (why.kind(), why.code().unwrap_or_default());
+            let error = ErrorObject { kind, code, message: why.to_string() };
+            self.send(ServerEvent::TranscriptionFailed { item, error });
+        }
     }
 
     fn cleared(&mut self, commit: CommitId, utterance: Option<UtteranceId>) {
@@ -318,12 +359,11 @@ impl Session {
         };
         let CommittedItem { item, audio_ms, answer } = committed;
         let words = words_of(&text).to_owned();
-        let (status, content) = match outcome {
-            Ok(()) => (ItemStatus::Completed, Content::InputAudio(Some(words.clone()))),
-            Err(_) => (ItemStatus::Incomplete, Content::InputAudio(None)),
+        let (status, heard) = match outcome {
+            Ok(()) => (ItemStatus::Completed, Some(words.as_str())),
+            Err(_) => (ItemStatus::Incomplete, None),
         };
-        let heard = Item::heard(item.clone(), status, content);
-        if let Some((done, previous)) = self.conversation.finish(heard) {
+        if let Some((done, previous)) = self.conversation.hear(&item, status, heard) {
             self.send(ServerEvent::ItemDone { item: Box::new(done), previous });
         }
         self.owed |= answer && outcome.is_ok() && !words.is_empty();

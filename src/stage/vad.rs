@@ -9,13 +9,13 @@ use crate::limits::{
     COMMIT_MS_MIN, HISTORY_WINDOWS, PREFIX_MS_MAX, SPEECH_BURST, UTTERANCE_SAMPLES_MAX, VAD_EVENT_BURST,
 };
 use crate::message::{
-    AudioIn, CommitId, Moment, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, Stamp, Stamped, UnitId,
-    UtteranceId, VadEvent, VadMode,
+    AudioFrame, AudioIn, CommitId, Moment, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, Stamp, Stamped,
+    UnitId, UtteranceId, VadEvent, VadMode,
 };
 use crate::model::{DETECTOR_WINDOW, VadModel};
 use crate::rt::alloc::foreign;
 use crate::sync::PortGuard;
-use crate::unit::{OpenUtterance, Unit, UnitCounters, UnitSlab, VadPort, VadState};
+use crate::unit::{ItemHearing, OpenUtterance, Unit, UnitCounters, UnitSlab, VadPort, VadState};
 
 const _: () = assert!(DETECTOR_WINDOW == SPEECH_FRAME_SAMPLES, "a window is a speech frame");
 
@@ -169,6 +169,8 @@ fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
                 follow_settings(port, settings.mode);
             }
             AudioIn::Hints { stamp, hints } => push_speech(port, SpeechItem::Hints { stamp, hints }),
+            AudioIn::ItemAudio { stamp, frame } => hear_item(port, stamp, &frame),
+            AudioIn::ItemEnd { stamp, commit } => end_item(port, stamp, commit),
             AudioIn::Clear { stamp, commit } => clear(port, stamp, commit),
             AudioIn::SessionEnd { .. } => unreachable!("handled above"),
         }
@@ -320,6 +322,45 @@ fn commit_by_client(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
     port.state.pending.clear();
     port.state.endpointer.reset();
     close(port, Some(commit));
+}
+
+/// Passes the audio of an item on to STT, as an utterance that no detector has heard.
+fn hear_item(port: &mut VadPort, stamp: Stamp, frame: &AudioFrame) {
+    let state = &mut port.state;
+    let item = match state.item {
+        Some(item) => item,
+        None if state.open.is_some() => ItemHearing::Refused,
+        None => {
+            let utterance = UtteranceId(state.next_utterance);
+            state.next_utterance += 1;
+            push_speech(port, SpeechItem::Start { stamp, utterance });
+            ItemHearing::Passed { utterance, samples: 0 }
+        }
+    };
+    port.state.item = Some(match item {
+        ItemHearing::Refused => item,
+        ItemHearing::Passed { utterance, samples } => {
+            push_frame(port, stamp, frame.used());
+            ItemHearing::Passed { utterance, samples: samples + u64::from(frame.len) }
+        }
+    });
+}
+
+fn end_item(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
+    let refused = VadEvent::CommitRefused { stamp, commit, audio_ms: 0 };
+    match port.state.item.take() {
+        None | Some(ItemHearing::Refused) => push_event(port, refused),
+        Some(ItemHearing::Passed { utterance, samples }) => {
+            let audio_ms = SampleRate::HZ_16K.millis_of(samples);
+            if audio_ms < COMMIT_MS_MIN {
+                push_speech(port, SpeechItem::Abort { stamp, utterance });
+                push_event(port, VadEvent::CommitRefused { stamp, commit, audio_ms });
+                return;
+            }
+            push_event(port, VadEvent::Committed { stamp, utterance, commit: Some(commit), audio_ms });
+            push_speech(port, SpeechItem::End { stamp, utterance });
+        }
+    }
 }
 
 /// First sample after the last utterance, whether the history still holds it or not.

@@ -27,7 +27,9 @@ pub use drain::Drain;
 pub use free::FreeUnits;
 pub use generation::GenerationCounter;
 pub use lease::UnitLease;
-pub use port::{EdgePort, LlmPort, OpenUtterance, SttPort, TtsPort, TtsState, VadPort, VadState};
+pub use port::{
+    EdgePort, ItemHearing, LlmPort, OpenUtterance, SttPort, TtsPort, TtsState, VadPort, VadState,
+};
 pub use ring::{Bell, Consumer, Producer, PushError, Ringer, ring};
 pub use slab::{Bells, Cause, CounterTotals, Unit, UnitCounters, UnitSlab};
 pub use slot::{SlotState, SlotWord};

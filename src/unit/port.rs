@@ -53,6 +53,20 @@ pub struct OpenUtterance {
     pub announced: bool,
 }
 
+/// Audio of an item that is coming in.
+#[derive(Clone, Copy, Debug)]
+pub enum ItemHearing {
+    /// On its way to STT.
+    Passed {
+        /// As this utterance.
+        utterance: UtteranceId,
+        /// Samples so far, 16 kHz.
+        samples: u64,
+    },
+    /// Dropped: an utterance is open, and STT takes one at a time.
+    Refused,
+}
+
 /// What VAD remembers of one caller.
 #[derive(Debug)]
 pub struct VadState {
@@ -72,6 +86,8 @@ pub struct VadState {
     pub windows: u64,
     /// The utterance that is open.
     pub open: Option<OpenUtterance>,
+    /// Audio of an item that is coming in.
+    pub item: Option<ItemHearing>,
     /// Number of the next utterance.
     pub next_utterance: u32,
     /// Stamp of the newest audio.
@@ -91,6 +107,7 @@ impl VadState {
             position: 0,
             windows: 0,
             open: None,
+            item: None,
             next_utterance: 0,
             stamp: Stamp::default(),
             mode: VadSettings::default().mode,
@@ -105,6 +122,7 @@ impl VadState {
         self.pending.clear();
         (self.position, self.windows) = (0, 0);
         self.open = None;
+        self.item = None;
         self.next_utterance = 0;
         self.mode = VadSettings::default().mode;
     }

@@ -149,6 +149,7 @@ fn command_json(command: Command) -> Value {
             json!({"input_format": format.name(), "rate": format.rate().hz()})
         }
         Command::Commit(commit) => json!({"commit": commit.0}),
+        Command::Hear { commit, audio } => json!({"hear": {"commit": commit.0, "audio": audio}}),
         Command::Clear(commit) => json!({"clear": commit.0}),
         Command::BumpGeneration => json!({"bump_generation": true}),
         Command::Prompt { response, request } => {
