@@ -9,6 +9,9 @@ pub mod realtime {}
 #[doc = include_str!("protocol.md")]
 pub mod protocol {}
 
+#[doc = include_str!("peer.md")]
+pub mod peer {}
+
 #[doc = include_str!("memory.md")]
 pub mod memory {}
 
