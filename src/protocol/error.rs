@@ -91,7 +91,7 @@ pub enum Fault {
     #[error("'audio' is not valid base64 (standard alphabet, with padding, no white space)")]
     BadBase64,
     /// The audio of an append ends in the middle of a sample.
-    #[error("'audio' holds {found} bytes, expected an even number: samples have 16 bits")]
+    #[error("'audio' holds {found} bytes, expected an even number: samples of 'audio/pcm' have 16 bits")]
     OddBytes {
         /// Bytes after decoding.
         found: usize,
