@@ -79,8 +79,8 @@ async fn done(client: &mut Client) -> Value {
     client.expect("response.done").await
 }
 
-/// Text, speech, barge-in, cancel, commit, clear, a change of the session; then the client leaves in the middle of an
-/// answer.
+/// Text, speech, barge-in, cancel, commit, clear, changes of the session and its formats; then the client leaves in the
+/// middle of an answer.
 async fn converse(server: &Server) {
     let mut client = Client::open(server.addr()).await;
     client.ask("say dur=2 tag=5 rt=0").await;
@@ -109,6 +109,17 @@ async fn converse(server: &Server) {
     client.stream(&utterance(5_000)).await;
     client.send(&json!({ "type": "input_audio_buffer.clear" })).await;
     client.expect("input_audio_buffer.cleared").await;
+
+    for format in [json!({ "type": "audio/pcmu" }), json!({ "type": "audio/pcm", "rate": 48_000 })] {
+        let (input, output) =
+            (json!({ "format": format, "turn_detection": null }), json!({ "format": format }));
+        client.update(json!({ "audio": { "input": input, "output": output } })).await;
+        client.stream(&utterance(5_000)).await;
+        client.send(&json!({ "type": "input_audio_buffer.commit" })).await;
+        client.expect("conversation.item.input_audio_transcription.completed").await;
+        client.ask("Text becomes a tone.").await;
+        assert_eq!(done(&mut client).await["response"]["status"], "completed");
+    }
 
     client.ask("say dur=60 tag=8 rt=1").await;
     client.expect("response.output_audio.delta").await;

@@ -94,11 +94,7 @@ impl TtsTask {
                     Ok(None) => break,
                     Err(error) => return Ok(Err(error)),
                 };
-            let rates = (rate, self.port.state.settings.rate);
-            let resampler = &mut self.port.state.resampler;
-            if (resampler.from(), resampler.to()) != rates
-                && let Err(error) = resampler.set_rates(rates.0, rates.1)
-            {
+            if let Err(error) = self.port.set_voice_rate(rate) {
                 return Ok(Err(SpeechError::Broken(error.to_string())));
             }
             for samples in samples.chunks(RESAMPLE_SAMPLES) {

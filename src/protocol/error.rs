@@ -91,7 +91,7 @@ pub enum Fault {
     #[error("'audio' is not valid base64 (standard alphabet, with padding, no white space)")]
     BadBase64,
     /// The audio of an append ends in the middle of a sample.
-    #[error("'audio' holds {found} bytes, expected an even number: samples have 16 bits")]
+    #[error("'audio' holds {found} bytes, expected an even number: samples of 'audio/pcm' have 16 bits")]
     OddBytes {
         /// Bytes after decoding.
         found: usize,
@@ -153,8 +153,10 @@ pub enum Fault {
     )]
     NotOnWebSocket,
     /// The output of a call that the conversation does not have.
-    #[error("no function call {found} is in the conversation")]
+    #[error("no whole function call {found} is in the conversation")]
     CallNotFound {
+        /// Path of the field.
+        param: String,
         /// The call's name, in quotes, shortened.
         found: String,
     },
@@ -299,10 +301,11 @@ impl Fault {
             | Self::WrongValue { param, .. }
             | Self::TooLong { param, .. }
             | Self::NotImplemented { param, .. }
+            | Self::CallNotFound { param, .. }
             | Self::ItemNotFound { param, .. } => Some(param),
             Self::BadBase64 | Self::OddBytes { .. } | Self::AppendTooLarge { .. } => Some("audio"),
             Self::ItemExists { .. } => Some("item.id"),
-            Self::CallNotFound { .. } | Self::CallTaken { .. } => Some("item.call_id"),
+            Self::CallTaken { .. } => Some("item.call_id"),
             Self::ImagesNotSeen { param } | Self::ImageAddress { param } => Some(param),
             Self::Speaking | Self::ItemSamples { .. } => Some("item.content"),
             Self::NoResponses => Some("type"),

@@ -5,8 +5,8 @@ use crate::message::{
     ChatRequest, FinishReason, Moment, ResponseKey, SpeechOut, TokenUsage, ToolChoice, TtsSettings,
 };
 use crate::protocol::{
-    AudioDelta, ErrorObject, Fault, InputItem, Item, MaxTokens, Modality, ResponseRequest, ResponseStatus,
-    ServerEvent, SessionKind, StatusDetails, Usage, quoted,
+    AudioDelta, ErrorObject, Fault, InputItem, Item, ItemBody, MaxTokens, Modality, ResponseRequest,
+    ResponseStatus, ServerEvent, SessionKind, StatusDetails, Usage, quoted,
 };
 
 use super::conversation::Conversation;
@@ -41,18 +41,39 @@ impl Session {
             let (current, param) = (self.settings.voice.clone(), "response.audio.output.voice");
             return Err(Fault::VoiceFixed { current, asked: quoted(asked), param });
         }
-        for (at, item) in request.input.iter().flatten().enumerate() {
-            match item {
-                InputItem::Reference(id) if !self.conversation.contains(id) => {
-                    let param = format!("response.input[{at}].id");
-                    let code = "response_create_invalid_item_id";
-                    return Err(Fault::ItemNotFound { code, param, found: quoted(id) });
+        self.check_input(request.input.as_deref().unwrap_or_default())?;
+        self.start_response(request);
+        Ok(())
+    }
+
+    /// Whether the model can be asked with these items: they are there, it can see them, and outputs follow their calls.
+    fn check_input(&self, input: &[InputItem]) -> Result<(), Fault> {
+        let mut calls: Vec<&str> = Vec::new();
+        for (at, item) in input.iter().enumerate() {
+            let body = match item {
+                InputItem::Own(item) => &item.body,
+                InputItem::Reference(id) => {
+                    let missing = |_| Fault::ItemNotFound {
+                        code: "response_create_invalid_item_id",
+                        param: format!("response.input[{at}].id"),
+                        found: quoted(id),
+                    };
+                    &self.conversation.item(id).map_err(missing)?.body
                 }
-                InputItem::Reference(_) => {}
-                InputItem::Own(item) => self.check_images(&item.body, "response.input")?,
+            };
+            self.check_images(body, "response.input")?;
+            match body {
+                ItemBody::Message { .. } => {}
+                ItemBody::Call(call) => calls.push(&call.call_id),
+                ItemBody::Output { call_id, .. } => {
+                    let Some(call) = calls.iter().position(|call| call == call_id) else {
+                        let param = format!("response.input[{at}].call_id");
+                        return Err(Fault::CallNotFound { param, found: quoted(call_id) });
+                    };
+                    calls.swap_remove(call);
+                }
             }
         }
-        self.start_response(request);
         Ok(())
     }
 

@@ -92,6 +92,14 @@ impl Conversation {
         let has_call = |name: &str| {
             self.items.iter().any(|item| matches!(&item.body, ItemBody::Call(call) if call.call_id == name))
         };
+        // What was broken off has no output.
+        let has_whole_call = |name: &str| {
+            let is_whole = |item: &Item| {
+                item.status == ItemStatus::Completed
+                    && matches!(&item.body, ItemBody::Call(call) if call.call_id == name)
+            };
+            self.items.iter().any(is_whole)
+        };
         let has_output = |name: &str| {
             let is_output =
                 |item: &Item| matches!(&item.body, ItemBody::Output { call_id, .. } if call_id == name);
@@ -103,8 +111,8 @@ impl Conversation {
                 Err(Fault::CallTaken { found: quoted(&call.call_id), what: "an item" })
             }
             ItemBody::Call(_) => Ok(()),
-            ItemBody::Output { call_id, .. } if !has_call(call_id) => {
-                Err(Fault::CallNotFound { found: quoted(call_id) })
+            ItemBody::Output { call_id, .. } if !has_whole_call(call_id) => {
+                Err(Fault::CallNotFound { param: "item.call_id".to_owned(), found: quoted(call_id) })
             }
             ItemBody::Output { call_id, .. } if has_output(call_id) => {
                 Err(Fault::CallTaken { found: quoted(call_id), what: "an output" })
@@ -199,10 +207,6 @@ impl Conversation {
 
     pub(super) fn last(&self) -> Option<ItemId> {
         self.items.back().map(|item| item.id.clone())
-    }
-
-    pub(super) fn contains(&self, id: &str) -> bool {
-        self.position(id).is_some()
     }
 
     /// The items, oldest first.

@@ -10,7 +10,8 @@
 //! [`Input::Appended`]; for a frame of an answer it asks [`Session::audio`] where the samples belong.
 //!
 //! # Decisions
-//! - **One response at a time**, also of those with `conversation: "none"`.
+//! - **One response at a time** has the unit: its voice and the place at the end of the conversation. Responses out of band
+//!   and in text need neither and run beside it, at most [`ASIDES_MAX`].
 //! - **Answering.** A turn that the detector ended is *owed* an answer once its transcript says something.
 //!   The answer is created when nothing stands against it: no other response, no transcript still to come,
 //!   and no speech going on that would interrupt it at once. So two turns in quick succession get one answer,

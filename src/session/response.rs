@@ -35,6 +35,8 @@ pub(super) struct Response {
     /// Items that are done.
     done: Vec<Item>,
     open: Option<Open>,
+    /// White space at the beginning of a message, which is none until a word follows.
+    blank: String,
     /// Audio of the user that it is the first to answer.
     pub(super) heard_ms: u32,
     /// Audio of its items that are done.
@@ -85,6 +87,7 @@ impl Response {
             question: Some(Box::new(question)),
             done: Vec::new(),
             open: None,
+            blank: String::new(),
             heard_ms: 0,
             spoken_ms: 0,
             played_until: None,
@@ -98,14 +101,19 @@ impl Response {
 
     /// A piece of what the model writes.
     pub(super) fn text(&mut self, delta: &str, outbox: &mut Outbox, conversation: &mut Conversation) {
+        if !matches!(self.open, Some(Open::Message { .. })) && delta.trim_start().is_empty() {
+            self.blank.push_str(delta);
+            return;
+        }
+        let delta = std::mem::take(&mut self.blank) + delta;
         if delta.is_empty() {
             return;
         }
         let part = self.open_message(outbox, conversation);
         if let Some(Open::Message { spoken, .. }) = &mut self.open {
-            spoken.push(delta);
+            spoken.push(&delta);
         }
-        outbox.send(ServerEvent::TextDelta { part, kind: self.modality, delta: delta.to_owned() });
+        outbox.send(ServerEvent::TextDelta { part, kind: self.modality, delta });
     }
 
     /// Where `samples` samples that are sent now belong. Its message has been opened.
@@ -126,6 +134,7 @@ impl Response {
         match piece {
             CallPiece::Name(name) => {
                 self.close(ItemStatus::Completed, outbox, conversation);
+                self.blank.clear();
                 let call = FunctionCall {
                     call_id: fresh_call_id(),
                     name: name.as_str().to_owned(),

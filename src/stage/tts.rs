@@ -69,11 +69,10 @@ impl TtsStage {
         state.collecting = None;
         match result {
             Ok(()) => {
-                if (state.resampler.from(), state.resampler.to()) != (state.speech.rate, settings.rate) {
-                    let set = state.resampler.set_rates(state.speech.rate, settings.rate);
-                    debug_assert!(set.is_ok(), "voices and sessions have rates that SampleRate names");
-                }
                 state.speaking = Some((stamp, response));
+                let rate = state.speech.rate;
+                let set = port.set_voice_rate(rate);
+                debug_assert!(set.is_ok(), "voices and sessions have rates that SampleRate names");
             }
             Err(ModelError::Stale) => state.reset(),
             Err(_) => port.fail(stamp, response, FailureCode::TtsFailed, ""),

@@ -1,9 +1,9 @@
 //! What TTS does with its port, whoever makes the samples: collects clauses, cuts samples into frames, and passes on
 //! everything that is not spoken, in one order.
 
-use super::port::TtsPort;
+use super::port::{TtsPort, TtsState};
 use super::slab::{Unit, UnitCounters};
-use crate::audio::{Resampler, Sample, pcm};
+use crate::audio::{ResampleError, Resampler, Sample, SampleRate, pcm};
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
     AudioFrame, ClauseItem, FRAME_SAMPLES, FailureCode, Moment, ResponseKey, SpeechOut, Stamp, TextChunk,
@@ -69,6 +69,21 @@ impl TtsPort {
     #[must_use]
     pub fn has_room_to_fail_or_ring(&self) -> bool {
         self.audio_out.has_room_or_ring(PASS_ON_ITEMS)
+    }
+
+    /// The samples that follow have this rate. Of a voice that changes its rate within an answer, what the resampler holds
+    /// is ready then. At most a frame may be ready before.
+    ///
+    /// # Errors
+    /// [`ResampleError::Ratio`] for a rate that [`SampleRate`] does not name and that has no large common divisor with the
+    /// answer's.
+    pub fn set_voice_rate(&mut self, rate: SampleRate) -> Result<(), ResampleError> {
+        let TtsState { resampler, ready, settings, .. } = &mut self.state;
+        if (resampler.from(), resampler.to()) == (rate, settings.rate) {
+            return Ok(());
+        }
+        resampler.finish(&mut |samples| append(ready, samples));
+        resampler.set_rates(rate, settings.rate)
     }
 
     /// Sends what the resampler still holds of this answer. There must be room for it.

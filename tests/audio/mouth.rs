@@ -13,8 +13,8 @@ use antiphon::unit::{UnitLease, UnitSlab};
 use crate::signal::sine_at;
 use crate::slab;
 
-/// A voice whose text is two numbers: the sine's samples from the first one up to the second one.
-struct Hum(SampleRate);
+/// A voice whose text is three numbers: the sine's samples from the first one up to the second one, at the third one.
+struct Hum;
 
 impl TtsModel for Hum {
     fn synthesise(
@@ -25,10 +25,12 @@ impl TtsModel for Hum {
         _stale: &StaleCheck<'_>,
         speech: &mut Speech,
     ) -> Result<(), ModelError> {
-        let (from, to) = text.split_once(' ').expect("two numbers");
+        let numbers: Vec<_> = text.split(' ').map(|number| number.parse().expect("a number")).collect();
+        let [from, to, hz] = numbers[..] else { panic!("three numbers") };
         speech.pcm.clear();
-        (speech.rate, speech.source) = (self.0, SpeechSource::Pcm);
-        speech.pcm.extend(hum(self.0, from.parse().expect("a number")..to.parse().expect("a number")));
+        speech.rate = SampleRate::new(u32::try_from(hz).expect("a rate")).expect("a rate");
+        speech.source = SpeechSource::Pcm;
+        speech.pcm.extend(hum(speech.rate, from..to));
         Ok(())
     }
 }
@@ -62,6 +64,8 @@ pub(crate) struct Mouth {
     stage: TtsStage,
     deadlines: Deadlines,
     downlink: Downlink,
+    /// Rate of the clauses that begin.
+    pub(crate) voice_rate: SampleRate,
     /// The socket takes what is there after this many steps of the stage.
     pub(crate) steps_per_read: usize,
     steps: usize,
@@ -76,9 +80,10 @@ impl Mouth {
         let mut mouth = Self {
             slab,
             lease: UnitLease::claim(slab).expect("a free unit"),
-            stage: TtsStage::new(Box::new(Hum(voice_rate))),
+            stage: TtsStage::new(Box::new(Hum)),
             deadlines: Deadlines::new(1),
             downlink: Downlink::new(),
+            voice_rate,
             steps_per_read: 1,
             steps: 0,
             deltas: Vec::new(),
@@ -112,7 +117,7 @@ impl Mouth {
     pub(crate) fn begin(&mut self, response: ResponseKey, clauses: &[usize]) {
         let (stamp, mut from) = (self.lease.stamp(), 0);
         for samples in clauses {
-            let (chunk, _) = TextChunk::split(&format!("{from} {}", from + samples));
+            let (chunk, _) = TextChunk::split(&format!("{from} {} {}", from + samples, self.voice_rate.hz()));
             self.push(ClauseItem::Clause { stamp, response, chunk, last: true });
             from += samples;
         }

@@ -65,6 +65,16 @@ fn clauses_leave_no_trace_on_the_way_out() {
 }
 
 #[test]
+fn a_voice_may_change_its_rate() {
+    let (first, second, out) = (SampleRate::HZ_22K, SampleRate::HZ_16K, SampleRate::HZ_24K);
+    let mut mouth = Mouth::new(first, out);
+    mouth.begin(ResponseKey(0), &[333, 22_050]);
+    mouth.voice_rate = second;
+    let found = joined(&mouth.say(ResponseKey(0), &[16_001]));
+    assert!(found == [expected(first, out, 22_383), expected(second, out, 16_001)].concat());
+}
+
+#[test]
 fn streams_of_different_rates_do_not_meet() {
     let slab = slab(2, SampleRate::HZ_24K);
     let rates = [SampleRate::HZ_8K, SampleRate::HZ_48K];

@@ -22,6 +22,7 @@ mod cancel;
 mod clients;
 mod connection;
 mod endpoints;
+mod formats;
 mod framing;
 mod idle;
 mod isolation;
