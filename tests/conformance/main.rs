@@ -1,6 +1,9 @@
 //! Wire behaviour of a session, without a socket: scripted dialogues and random ones, both read by a strict
 //! client.
 //!
+//! [`url`] plays what it can of the cases over a socket, against any server:
+//! `ANTIPHON_URL=ws://… cargo test --release --test conformance socket`.
+//!
 //! A case is a file of JSON lines in `cases/`; [`script`] says what a line may be. Every event that a session
 //! sends, in cases and in random dialogues, goes through [`strict_client::StrictClient`]. Set
 //! `ANTIPHON_EVENTS_OUT=FILE` to have the events of all cases written to a file, one a line, to check them
@@ -9,11 +12,13 @@
 mod answer_rules;
 mod bench;
 mod faithful;
+mod names;
 mod random;
 mod script;
 mod strict_client;
+mod url;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The one way in which cases are checked.
 fn check(case: &Path, events: &mut Vec<String>) -> Result<(), String> {
@@ -21,14 +26,20 @@ fn check(case: &Path, events: &mut Vec<String>) -> Result<(), String> {
     script::play(&text, events).map_err(|error| format!("{}: {error}", case.display()))
 }
 
-#[test]
-fn every_case_holds() {
+/// Every case, in the order of their names.
+fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/cases");
     let mut cases: Vec<_> = std::fs::read_dir(folder)
         .expect("the folder of cases")
         .map(|entry| entry.expect("readable").path())
         .collect();
     cases.sort();
+    cases
+}
+
+#[test]
+fn every_case_holds() {
+    let cases = cases();
     assert!(cases.len() >= 15, "found {} cases", cases.len());
     let mut events = Vec::new();
     let failures: Vec<_> = cases.iter().filter_map(|case| check(case, &mut events).err()).collect();

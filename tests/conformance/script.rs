@@ -19,7 +19,6 @@
 //! another one than every other name. `session.created` and the first settings are expected by themselves
 //! unless `"prologue":true`.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use antiphon::message::{
@@ -30,6 +29,7 @@ use antiphon::session::{Input, SessionConfig};
 use serde_json::{Map, Value};
 
 use crate::bench::{Bench, Seen};
+use crate::names::Names;
 use crate::strict_client::StrictClient;
 
 /// Plays a case; adds the events that were sent to `events`.
@@ -48,7 +48,7 @@ pub(crate) fn play(text: &str, events: &mut Vec<String>) -> Result<(), String> {
     let mut player = Player {
         bench: Bench::new(&config),
         client: StrictClient::default(),
-        names: HashMap::new(),
+        names: Names::default(),
         at_ms: 0,
         events,
     };
@@ -65,7 +65,7 @@ pub(crate) fn play(text: &str, events: &mut Vec<String>) -> Result<(), String> {
 struct Player<'a> {
     bench: Bench,
     client: StrictClient,
-    names: HashMap<String, String>,
+    names: Names,
     at_ms: u64,
     events: &'a mut Vec<String>,
 }
@@ -91,7 +91,7 @@ impl Player<'_> {
     fn input(&mut self, line: &Map<String, Value>) -> Result<(), String> {
         if let Some(message) = line.get(">") {
             let text =
-                message.as_str().map_or_else(|| self.with_names(message).to_string(), ToOwned::to_owned);
+                message.as_str().map_or_else(|| self.names.resolve(message).to_string(), ToOwned::to_owned);
             self.bench.message(&text);
         } else if line.contains_key(">binary") {
             self.bench.binary();
@@ -109,25 +109,13 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// A message of the client with the ids that the server gave.
-    fn with_names(&self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => self.names.get(text).unwrap_or(text).as_str().into(),
-            Value::Array(array) => array.iter().map(|value| self.with_names(value)).collect(),
-            Value::Object(object) => {
-                object.iter().map(|(key, value)| (key.clone(), self.with_names(value))).collect()
-            }
-            other => other.clone(),
-        }
-    }
-
     fn expect(&mut self, expected: &Seen) -> Result<(), String> {
         let found =
             self.bench.seen.pop_front().ok_or_else(|| format!("expected {expected:?}, found nothing"))?;
         self.look_at(&found)?;
         let matched = match (expected, &found) {
             (Seen::Event(expected), Seen::Event(found)) | (Seen::Command(expected), Seen::Command(found)) => {
-                self.matches(expected, found, "")
+                self.names.matches(expected, found, "")
             }
             _ => Err("another kind".to_owned()),
         };
@@ -141,34 +129,6 @@ impl Player<'_> {
                 self.client.event(event)
             }
             Seen::Command(command) => self.client.command(command),
-        }
-    }
-
-    fn matches(&mut self, expected: &Value, found: &Value, path: &str) -> Result<(), String> {
-        match (expected, found) {
-            (Value::String(any), _) if any == "*" => Ok(()),
-            (Value::String(name), Value::String(found)) if name.starts_with('$') => {
-                match self.names.get(name) {
-                    Some(bound) if bound == found => Ok(()),
-                    None if !self.names.values().any(|bound| bound == found) => {
-                        self.names.insert(name.clone(), found.clone());
-                        Ok(())
-                    }
-                    _ => Err(format!("{path}: {name} is not {found}")),
-                }
-            }
-            (Value::Object(expected), Value::Object(found)) => {
-                expected.iter().try_for_each(|(key, expected)| {
-                    let found = found.get(key).ok_or_else(|| format!("{path}.{key}: not there"))?;
-                    self.matches(expected, found, &format!("{path}.{key}"))
-                })
-            }
-            (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => expected
-                .iter()
-                .zip(found)
-                .try_for_each(|(expected, found)| self.matches(expected, found, path)),
-            _ if expected == found => Ok(()),
-            _ => Err(format!("{path}: expected {expected}, found {found}")),
         }
     }
 
