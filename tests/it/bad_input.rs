@@ -290,7 +290,7 @@ async fn a_hundred_largest_appends_at_once_cost_what_the_units_may_hold() {
                 Ok(client) => client,
                 Err(NoSession::Refused(error, _)) => {
                     assert_eq!(error["type"], "session_limit_reached", "{error}");
-                    return 0;
+                    return 0_usize;
                 }
                 Err(other) => panic!("{other:?}, expected a session or its refusal"),
             };
