@@ -164,8 +164,9 @@ async fn what_the_model_says_is_told_and_remembered_as_it_is() {
 fn bytes_read(request: &Value) -> usize {
     let text = |value: &Value| value.as_str().map_or(0, str::len);
     let call = |call: &Value| text(&call["function"]["name"]) + text(&call["function"]["arguments"]);
-    let calls =
-        |message: &Value| message["tool_calls"].as_array().map_or(0, |calls| calls.iter().map(call).sum());
+    let calls = |message: &Value| {
+        message["tool_calls"].as_array().map_or(0, |calls| calls.iter().map(call).sum::<usize>())
+    };
     messages(request).iter().map(|message| text(&message["content"]) + calls(message)).sum()
 }
 

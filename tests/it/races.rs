@@ -54,7 +54,7 @@ async fn settles(client: &mut Client, id: &str) {
     client.send_marker().await;
     let (mut markers, mut is_transcribed, mut is_quiet) = (1, false, false);
     let (mut responses, mut granted, mut refused) = (0, 0, 0);
-    let (mut running, mut samples) = (None, 0);
+    let (mut running, mut samples) = (None::<String>, 0);
     loop {
         let event = client.event().await;
         let kind = event["type"].as_str().expect("an event has a type");
