@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use crate::client::{Client, EVENT_LIMIT, Heard, append_event, base64_of, item_event};
+use crate::client::{Client, EVENT_LIMIT, Heard, NoSession, append_event, base64_of, item_event};
 use crate::server::Server;
 use crate::signal::{is_level, level, silence, utterance};
 
@@ -272,6 +272,38 @@ async fn larger_appends_are_refused_with_a_reason() {
         }
         server.all_units_free().await;
     }
+}
+
+/// The limit is admission: what a server keeps of large messages is bounded by its units.
+#[tokio::test]
+async fn a_hundred_largest_appends_at_once_cost_what_the_units_may_hold() {
+    const UNITS: usize = 4;
+    let server = Server::fake(UNITS).await;
+    let addr = server.addr();
+    let before = server.usage().rss_bytes;
+    let append = text(&append_event(&vec![0; APPEND_BYTES_MAX / 2]));
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let append = append.clone();
+        clients.spawn(async move {
+            let mut client = match Client::try_open(addr).await {
+                Ok(client) => client,
+                Err(NoSession::Refused(error, _)) => {
+                    assert_eq!(error["type"], "session_limit_reached", "{error}");
+                    return 0_usize;
+                }
+                Err(other) => panic!("{other:?}, expected a session or its refusal"),
+            };
+            assert_eq!(errors_of(&mut client, append).await, [] as [Value; 0]);
+            client.close().await;
+            1
+        });
+    }
+    let taken: usize = clients.join_all().await.into_iter().sum();
+    assert!(taken >= UNITS, "{taken} appends taken by {UNITS} units");
+    let grown = server.usage().rss_bytes.saturating_sub(before);
+    assert!(grown < UNITS as u64 * KEPT_BYTES_MAX, "the server keeps {grown} bytes");
+    server.all_units_free().await;
 }
 
 /// Sends and reads at once, since a server may refuse a message while it is still coming.

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+
 use crate::client::Client;
 use crate::llm::{Script, ScriptedLlm};
 use crate::server::Server;
@@ -111,6 +114,26 @@ async fn a_server_that_is_not_there_fails_the_response() {
         client.ask("Tell me something.").await;
         assert_eq!(client.answer().await.status, "failed");
     }
+}
+
+#[tokio::test]
+async fn a_server_without_the_encryption_that_was_asked_for_fails_the_response() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("https://{}/v1", listener.local_addr().expect("bound"));
+    let plain = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let server = Server::fake_with(1, &["--llm-url", &url, "--llm-model", "scripted"]).await;
+    let mut client = Client::open(server.addr()).await;
+    for _ in 0..2 {
+        client.ask("Tell me something.").await;
+        let answer = client.answer().await;
+        assert_eq!(answer.status, "failed", "{:?}", answer.details);
+        assert!(answer.details["error"]["message"].is_string(), "{:?}", answer.details);
+    }
+    plain.abort();
 }
 
 #[tokio::test]
