@@ -60,6 +60,12 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> ([(HeaderName,
         writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}")
             .expect("a String takes everything");
     }
+    text += "# HELP antiphon_responses_failed_total Responses that failed, by status_details.error.code; of the language \
+             model's server 429 is rate_limit_exceeded.\n# TYPE antiphon_responses_failed_total counter\n";
+    for (code, value) in shared.roster.responses_failed() {
+        writeln!(text, "antiphon_responses_failed_total{{code=\"{code}\"}} {value}")
+            .expect("a String takes everything");
+    }
     text += "# HELP antiphon_heap_calls_total Heap calls of a stage thread since its start: of the engine itself, and of \
              Rust code inside model calls.\n# TYPE antiphon_heap_calls_total counter\n";
     for calls in &shared.heap_calls {

@@ -21,6 +21,8 @@ struct Totals {
     audio_ms: u64,
     responses_completed: u64,
     responses_cancelled: u64,
+    /// By `status_details.error.code`.
+    responses_failed: BTreeMap<&'static str, u64>,
     turns: u64,
     tool_calls: u64,
     connections: u64,
@@ -94,8 +96,13 @@ impl Roster {
             ServerEvent::ArgumentsDone { .. } => lock(&self.totals).tool_calls += 1,
             ServerEvent::ResponseDone(response) => {
                 let mut totals = lock(&self.totals);
-                match response.status {
+                match &response.status {
                     ResponseStatus::Cancelled(_) => totals.responses_cancelled += 1,
+                    ResponseStatus::Failed(error) => {
+                        *totals.responses_failed.entry(error.code).or_default() += 1;
+                        // As the peer counts them.
+                        totals.responses_completed += 1;
+                    }
                     _ => totals.responses_completed += 1,
                 }
                 if let Some(usage) = &response.usage {
@@ -125,6 +132,12 @@ impl Roster {
         let proxied = &mut lock(&self.totals).proxied;
         proxied.input_tokens += input;
         proxied.output_tokens += output;
+    }
+
+    /// Responses that failed, by the code of the failure.
+    #[must_use]
+    pub fn responses_failed(&self) -> BTreeMap<&'static str, u64> {
+        lock(&self.totals).responses_failed.clone()
     }
 
     /// `/v1/usage`, in the peer's shape.

@@ -328,7 +328,10 @@ impl Session {
         if vad != settings::vad_settings(&self.settings) {
             self.command(Command::VadSettings(vad));
         }
-        if next.transcription != self.settings.transcription {
+        let told = |settings: &SessionObject| {
+            settings.transcription.clone().map_or((None, None), |it| (it.language, it.prompt))
+        };
+        if told(&next) != told(&self.settings) {
             self.command(Command::SpeechHints(Box::new(settings::speech_hints(&next))));
         }
         if settings::idle_timeout(&next).is_none() {

@@ -279,6 +279,10 @@ pub(super) fn failure(code: FailureCode, detail: &str) -> ErrorObject {
             ("internal_error", "the server made a mistake on this; it goes on".to_owned())
         }
         FailureCode::LlmUnreachable => ("llm_unreachable", "the language model cannot be reached".to_owned()),
+        FailureCode::LlmStatus(429) => (
+            "rate_limit_exceeded",
+            "the language model has had too many requests (HTTP status 429)".to_owned(),
+        ),
         FailureCode::LlmStatus(status) => {
             ("llm_status", format!("the language model answered with HTTP status {status}"))
         }

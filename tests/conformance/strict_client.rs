@@ -194,6 +194,13 @@ impl StrictClient {
             // The client's own name, for a second item; the server has forgotten the first.
             *item = ItemState::default();
         }
+        if kind == "conversation.item.added"
+            && event["item"]["status"] == "in_progress"
+            && event["item"]["role"] == "user"
+        {
+            // Audio of the client's own item is recognised like what was committed.
+            item.committed = true;
+        }
         let (fits, flag) = match kind {
             "conversation.item.added" => (!item.done, &mut item.added),
             "conversation.item.done" => (item.added, &mut item.done),

@@ -75,6 +75,9 @@ async fn every_failure_fails_one_response_and_the_session_goes_on() {
         assert_eq!(llm.requests().len(), before + 1, "{failure:?}: no storm of retries");
         is_well(&mut client, &llm).await;
     }
+    let (_, metrics) = server.get("/metrics").await;
+    let counted = "antiphon_responses_failed_total{code=\"rate_limit_exceeded\"} 1";
+    assert!(metrics.contains(counted), "{counted} is not in {metrics}");
     // A spoken turn fails the same way, and its transcript is there all the same.
     llm.script([Script::Status(500)]);
     client.stream(&utterance(5_000)).await;
