@@ -13,6 +13,9 @@ mod answer;
 #[cfg(feature = "builtin-llm")]
 #[path = "chat/builtin.rs"]
 mod builtin;
+#[cfg(feature = "builtin-llm")]
+#[path = "chat/builtin_calls.rs"]
+mod builtin_calls;
 #[path = "chat/calls.rs"]
 mod calls;
 #[path = "chat/client.rs"]

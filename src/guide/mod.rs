@@ -11,3 +11,6 @@ pub mod protocol {}
 
 #[doc = include_str!("memory.md")]
 pub mod memory {}
+
+#[doc = include_str!("language_model.md")]
+pub mod language_model {}

@@ -7,12 +7,14 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::toolbox::{CallBody, ToolBody, Toolbox, output, said};
 use crate::model::llama::{CompletionUsage, End, Limit, Sampling};
 
 /// Where an answer without `max_tokens` is cut. Speech of a minute.
 const ANSWER_TOKENS_MAX: u32 = 200;
 
-/// From here on an answer without `max_tokens` ends with its sentence: nobody likes to listen for longer than 15 s.
+/// From here on an answer without `max_tokens` ends with its sentence: nobody likes to listen for longer than 15 s. Not
+/// where functions may be called: a call is full of what looks like the end of a sentence.
 const ANSWER_TOKENS_ENOUGH: u32 = 50;
 
 /// An answer that says what is wrong with a request.
@@ -28,7 +30,7 @@ impl ApiError {
         Self { status, code, message: message.into() }
     }
 
-    fn invalid(message: impl Into<String>) -> Self {
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(400, "invalid_request", message)
     }
 
@@ -60,7 +62,8 @@ struct Body {
     id_slot: Option<i64>,
     n: Option<u32>,
     stop: Option<Value>,
-    tools: Option<Vec<Value>>,
+    tools: Option<Vec<ToolBody>>,
+    tool_choice: Option<Value>,
     logprobs: Option<bool>,
     response_format: Option<Value>,
 }
@@ -74,7 +77,8 @@ struct StreamOptions {
 #[derive(Deserialize)]
 struct Message {
     role: String,
-    content: Content,
+    content: Option<Content>,
+    tool_calls: Option<Vec<CallBody>>,
 }
 
 #[derive(Deserialize)]
@@ -94,8 +98,10 @@ struct Part {
 /// A request that can be served.
 #[derive(Debug, PartialEq)]
 pub(super) struct ApiRequest {
-    /// Role, as templates name it, and content.
+    /// Role, as templates name it, and content; functions, calls and outputs are part of it.
     pub(super) messages: Vec<(&'static str, String)>,
+    /// What the model may call.
+    pub(super) tools: Toolbox,
     pub(super) stream: bool,
     pub(super) include_usage: bool,
     pub(super) limit: Limit,
@@ -106,13 +112,17 @@ pub(super) struct ApiRequest {
 impl ApiRequest {
     /// Reads and checks a body.
     pub(super) fn parse(bytes: &[u8], slots: u16) -> Result<Self, ApiError> {
-        let body: Body =
+        let mut body: Body =
             serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(error.to_string()))?;
         refuse_unsupported(&body)?;
+        let tools = Toolbox::parse(body.tools.take(), body.tool_choice.as_ref())?;
         let limit = match body.max_completion_tokens.or(body.max_tokens) {
             Some(0) => return Err(ApiError::invalid("max_tokens: found 0, expected 1 or more")),
             Some(hard) => Limit { hard, soft: None },
-            None => Limit { hard: ANSWER_TOKENS_MAX, soft: Some(ANSWER_TOKENS_ENOUGH) },
+            None => {
+                let soft = tools.is_empty().then_some(ANSWER_TOKENS_ENOUGH);
+                Limit { hard: ANSWER_TOKENS_MAX, soft }
+            }
         };
         let slot = match body.id_slot {
             // llama.cpp's way to say "any".
@@ -128,12 +138,9 @@ impl ApiRequest {
             },
         };
         let sampling = sampling(&body)?;
-        let messages = body.messages.into_iter().map(message).collect::<Result<Vec<_>, _>>()?;
-        if messages.is_empty() {
-            return Err(ApiError::invalid("messages: found none, expected one or more"));
-        }
+        let messages = messages(body.messages, &tools)?;
         let include_usage = body.stream_options.is_some_and(|options| options.include_usage);
-        Ok(Self { messages, stream: body.stream, include_usage, limit, sampling, slot })
+        Ok(Self { messages, tools, stream: body.stream, include_usage, limit, sampling, slot })
     }
 }
 
@@ -144,7 +151,6 @@ fn refuse_unsupported(body: &Body) -> Result<(), ApiError> {
     let unsupported = [
         ("n", body.n.is_some_and(|n| n != 1)),
         ("stop", wants(&body.stop)),
-        ("tools", body.tools.as_ref().is_some_and(|tools| !tools.is_empty())),
         ("logprobs", body.logprobs == Some(true)),
         ("response_format", wants(&body.response_format) && !is_text),
     ];
@@ -189,33 +195,79 @@ fn sampling(body: &Body) -> Result<Sampling, ApiError> {
     })
 }
 
-fn message(message: Message) -> Result<(&'static str, String), ApiError> {
-    let role = match message.role.as_str() {
-        "system" | "developer" => "system",
-        "user" => "user",
-        "assistant" => "assistant",
-        other => {
-            let problem = format!("role: found {other:?}, expected system, developer, user or assistant");
-            return Err(ApiError::invalid(problem));
-        }
-    };
-    let content = match message.content {
-        Content::Text(text) => text,
-        Content::Parts(parts) => {
-            let mut text = String::new();
-            for part in parts {
-                match (part.kind.as_str(), part.text) {
-                    ("text", Some(part)) => text.push_str(&part),
-                    (kind, _) => {
-                        let problem = format!("content: found a part of type {kind:?}, expected text");
-                        return Err(ApiError::invalid(problem));
-                    }
-                }
+/// The conversation as templates know it: functions are part of the instructions, outputs that come one after the other
+/// are one message.
+fn messages(bodies: Vec<Message>, tools: &Toolbox) -> Result<Vec<(&'static str, String)>, ApiError> {
+    if bodies.is_empty() {
+        return Err(ApiError::invalid("messages: found none, expected one or more"));
+    }
+    let mut messages: Vec<(&str, String)> = Vec::new();
+    let mut after_output = false;
+    for body in bodies {
+        let is_output = body.role == "tool";
+        let (role, content) = message(body)?;
+        match messages.last_mut() {
+            Some((_, before)) if is_output && after_output => {
+                before.push('\n');
+                before.push_str(&content);
             }
-            text
+            _ => messages.push((role, content)),
         }
+        after_output = is_output;
+    }
+    if !tools.is_empty() {
+        match messages.first_mut() {
+            Some(("system", instructions)) => {
+                instructions.push_str("\n\n");
+                instructions.push_str(&tools.instructions());
+            }
+            _ => messages.insert(0, ("system", tools.instructions())),
+        }
+    }
+    Ok(messages)
+}
+
+fn message(message: Message) -> Result<(&'static str, String), ApiError> {
+    let text = match message.content {
+        Some(content) => Some(text(content)?),
+        None => None,
     };
-    Ok((role, content))
+    let calls = message.tool_calls.unwrap_or_default();
+    match (message.role.as_str(), text) {
+        ("assistant", text) if text.is_some() || !calls.is_empty() => {
+            Ok(("assistant", said(text.unwrap_or_default(), calls)))
+        }
+        ("system" | "developer", Some(text)) => Ok(("system", text)),
+        ("user", Some(text)) => Ok(("user", text)),
+        ("tool", Some(text)) => Ok(("user", output(&text))),
+        ("system" | "developer" | "user" | "assistant" | "tool", None) => {
+            let problem = "content: found null, which only an assistant's message with tool_calls may have";
+            Err(ApiError::invalid(problem))
+        }
+        (other, _) => {
+            let problem =
+                format!("role: found {other:?}, expected system, developer, user, assistant or tool");
+            Err(ApiError::invalid(problem))
+        }
+    }
+}
+
+fn text(content: Content) -> Result<String, ApiError> {
+    let parts = match content {
+        Content::Text(text) => return Ok(text),
+        Content::Parts(parts) => parts,
+    };
+    let mut text = String::new();
+    for part in parts {
+        match (part.kind.as_str(), part.text) {
+            ("text", Some(part)) => text.push_str(&part),
+            (kind, _) => {
+                let problem = format!("content: found a part of type {kind:?}, expected text");
+                return Err(ApiError::invalid(problem));
+            }
+        }
+    }
+    Ok(text)
 }
 
 /// What stands at the beginning of every answer.
@@ -233,9 +285,9 @@ impl AnswerHead {
     }
 
     /// One event of a streamed answer.
-    pub(super) fn chunk(&self, delta: &Value, finish: Option<End>) -> Value {
+    pub(super) fn chunk(&self, delta: &Value, finish: Option<&str>) -> Value {
         let mut chunk = self.object("chat.completion.chunk");
-        chunk["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish.map(finish_reason)}]);
+        chunk["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
         chunk
     }
 
@@ -247,19 +299,35 @@ impl AnswerHead {
         chunk
     }
 
-    /// A whole answer.
-    pub(super) fn completion(&self, text: &str, end: End, usage: CompletionUsage) -> Value {
+    /// A whole answer. `calls` are the objects of the API.
+    pub(super) fn completion(
+        &self,
+        text: &str,
+        calls: Vec<Value>,
+        end: End,
+        usage: CompletionUsage,
+    ) -> Value {
         let mut completion = self.object("chat.completion");
-        let message = json!({"role": "assistant", "content": text});
-        completion["choices"] =
-            json!([{"index": 0, "message": message, "finish_reason": finish_reason(end)}]);
+        let finish = finish_reason(end, !calls.is_empty());
+        let mut message = json!({"role": "assistant", "content": text});
+        if !calls.is_empty() {
+            message["content"] = if text.is_empty() { Value::Null } else { text.into() };
+            message["tool_calls"] = calls.into();
+        }
+        completion["choices"] = json!([{"index": 0, "message": message, "finish_reason": finish}]);
         completion["usage"] = usage_object(usage);
         completion
     }
 }
 
-fn finish_reason(end: End) -> &'static str {
+/// A call as the API shows it.
+pub(super) fn call_object(id: &str, name: &str, arguments: &str) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+pub(super) fn finish_reason(end: End, has_calls: bool) -> &'static str {
     match end {
+        End::Stop if has_calls => "tool_calls",
         End::Stop => "stop",
         End::Length => "length",
     }
@@ -321,12 +389,15 @@ mod tests {
             ("top_p", json!(-0.1), "invalid_request"),
             ("n", json!(2), "unsupported_parameter"),
             ("stop", json!(["x"]), "unsupported_parameter"),
-            ("tools", json!([{}]), "unsupported_parameter"),
+            ("tools", json!([{"type": "web_search"}]), "invalid_request"),
+            ("tool_choice", json!("required"), "invalid_request"),
+            ("tool_choice", json!("sometimes"), "invalid_request"),
+            ("tool_choice", json!({"type": "function", "function": {"name": "f"}}), "invalid_request"),
             ("response_format", json!({"type": "json_object"}), "unsupported_parameter"),
         ] {
             if name == "role" {
                 let error =
-                    parse(&json!({"messages": [{"role": "tool", "content": ""}]})).expect_err("a role");
+                    parse(&json!({"messages": [{"role": "function", "content": ""}]})).expect_err("a role");
                 assert_eq!((error.status, error.code), (400, code));
                 continue;
             }
@@ -337,5 +408,57 @@ mod tests {
         }
         assert!(ApiRequest::parse(b"{", 4).is_err());
         assert!(parse(&json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})).is_err());
+        assert!(parse(&json!({"messages": [{"role": "assistant", "content": null}]})).is_err());
+    }
+
+    #[test]
+    fn functions_calls_and_outputs_are_part_of_the_conversation() {
+        let tool = |name: &str| {
+            json!({"type": "function", "function": {"name": name, "description": "Does it.",
+            "parameters": {"type": "object"}}})
+        };
+        let call =
+            |id: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
+        let body = json!({
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": null, "tool_calls": [call("1"), call("2")]},
+                {"role": "tool", "tool_call_id": "1", "content": "one"},
+                {"role": "tool", "tool_call_id": "2", "content": "two"},
+            ],
+            "tools": [tool("f"), tool("g")],
+        });
+        let request = parse(&body).expect("valid");
+        let written = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+        let outputs = "<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n</tool_response>";
+        assert_eq!(
+            request.messages[1..],
+            [
+                ("user", "Hi".to_owned()),
+                ("assistant", format!("{written}\n{written}")),
+                ("user", outputs.to_owned()),
+            ]
+        );
+        let instructions = &request.messages[0].1;
+        assert!(instructions.starts_with("Be brief.\n\nYou can call"), "{instructions}");
+        for name in ["f", "g"] {
+            let line = format!(
+                "{{\"name\":\"{name}\",\"description\":\"Does it.\",\"parameters\":{{\"type\":\"object\"}}}}"
+            );
+            assert!(instructions.contains(&line), "{instructions}");
+        }
+        assert_eq!((request.limit.soft, request.tools.grammar()), (None, None));
+        let with_choice = |choice: Value| {
+            let mut body = body.clone();
+            body["tool_choice"] = choice;
+            parse(&body).expect("valid").tools
+        };
+        assert!(with_choice(json!("none")).is_empty());
+        assert_eq!(with_choice(json!("auto")), request.tools);
+        let required = with_choice(json!("required"));
+        assert!(required.names() == ["f", "g"] && required.grammar().is_some());
+        let named = with_choice(json!({"type": "function", "function": {"name": "g"}}));
+        assert!(named.names() == ["g"] && named.grammar().is_some());
     }
 }

@@ -126,6 +126,7 @@ pub(super) fn warm_up(engine: &mut Engine, weights: &Weights) -> Result<(), Mode
     let completion = Completion {
         prompt: weights.prompt([("system", DEFAULT_INSTRUCTIONS), ("user", "Hello.")])?,
         sampling: Sampling::default(),
+        grammar: None,
         limit: Limit { hard: 4, soft: None },
         sink: Box::new(WarmUpSink { failure: Arc::clone(&failure) }),
     };

@@ -6,8 +6,11 @@
 #![expect(clippy::disallowed_methods, reason = "the language model's own process has no stage threads")]
 
 mod api;
+mod call_grammar;
+mod call_parser;
 mod engine_thread;
 mod routes;
+mod toolbox;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::net::SocketAddr;

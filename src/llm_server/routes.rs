@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use uuid::Uuid;
 
-use super::api::{AnswerHead, ApiError, ApiRequest};
+use super::api::{AnswerHead, ApiError, ApiRequest, call_object, finish_reason};
+use super::call_parser::{CallParser, Part};
 use super::engine_thread::{Progress, ProgressSink, Request};
 use crate::model::llama::{Completion, Weights};
 
@@ -27,6 +28,9 @@ const COMPLETIONS_PER_SLOT: usize = 2;
 
 /// A request to a slot that has both waits this long for one to end before it is refused with 409.
 const SLOT_WAIT: Duration = Duration::from_secs(1);
+
+/// Stands for a token that is held back, in the field for what is not to be spoken.
+const HELD_BACK: &str = "…";
 
 /// What all handlers share.
 pub(super) struct Served {
@@ -80,8 +84,13 @@ impl Served {
         let room = self.context - prompt.len();
         let tokens_max = room.min(usize::try_from(request.limit.hard).unwrap_or(usize::MAX));
         let (sink, progress) = ProgressSink::channel(tokens_max);
-        let completion =
-            Completion { prompt, sampling: request.sampling, limit: request.limit, sink: Box::new(sink) };
+        let completion = Completion {
+            prompt,
+            sampling: request.sampling,
+            grammar: request.tools.grammar(),
+            limit: request.limit,
+            sink: Box::new(sink),
+        };
         self.requests.try_send(Request { slot, completion }).map_err(|error| match error {
             TrySendError::Full(_) => ApiError::new(429, "server_busy", "too many requests at once"),
             TrySendError::Disconnected(_) => ApiError::new(503, "engine_gone", "the engine has ended"),
@@ -93,7 +102,13 @@ impl Served {
             model: self.weights.name().to_owned(),
             created,
         };
-        Ok(Answer { progress, head, _permit: permit })
+        Ok(Answer {
+            progress,
+            head,
+            parser: CallParser::new(request.tools.names()),
+            calls: 0,
+            _permit: permit,
+        })
     }
 }
 
@@ -101,7 +116,68 @@ impl Served {
 struct Answer {
     progress: mpsc::Receiver<Progress>,
     head: AnswerHead,
+    parser: CallParser,
+    /// Calls so far.
+    calls: usize,
     _permit: OwnedSemaphorePermit,
+}
+
+impl Answer {
+    /// What the model has written, taken apart; at its end, what is left of it.
+    fn parts(&mut self, written: Option<&str>) -> Vec<Part> {
+        let mut parts = Vec::new();
+        match written {
+            Some(text) => self.parser.feed(text, &mut parts),
+            None => self.parser.finish(&mut parts),
+        }
+        parts
+    }
+
+    /// Deltas of `parts`.
+    fn deltas(&mut self, parts: Vec<Part>) -> Vec<Value> {
+        let deltas = parts.into_iter().map(|part| match part {
+            Part::Text(text) => json!({"content": text}),
+            Part::Call { name, arguments } => {
+                let mut call = call_object(&call_id(), &name, &arguments);
+                call["index"] = self.calls.into();
+                self.calls += 1;
+                json!({"tool_calls": [call]})
+            }
+        });
+        deltas.collect()
+    }
+
+    /// The next bytes of a streamed answer, and whether they are the last.
+    async fn next(&mut self, include_usage: bool) -> (String, bool) {
+        let (written, end) = match self.progress.recv().await {
+            Some(Progress::Text(text)) => (Some(text), None),
+            Some(Progress::Done(end, usage)) => (None, Some((end, usage))),
+            Some(Progress::Failed(message)) => {
+                return (event(&ApiError::new(500, "completion_failed", message).body()), true);
+            }
+            None => return (event(&ApiError::new(500, "engine_gone", "the engine has ended").body()), true),
+        };
+        let parts = self.parts(written.as_deref());
+        let mut deltas = self.deltas(parts);
+        if deltas.is_empty() && end.is_none() {
+            // What may be a call is held back; whoever waits for the next token shall know that there was one.
+            deltas.push(json!({"reasoning_content": HELD_BACK}));
+        }
+        let mut bytes: String = deltas.iter().map(|delta| event(&self.head.chunk(delta, None))).collect();
+        if let Some((end, usage)) = end {
+            let finish = finish_reason(end, self.calls > 0);
+            bytes.push_str(&event(&self.head.chunk(&json!({}), Some(finish))));
+            if include_usage {
+                bytes.push_str(&event(&self.head.usage_chunk(usage)));
+            }
+            bytes.push_str("data: [DONE]\n\n");
+        }
+        (bytes, end.is_some())
+    }
+}
+
+fn call_id() -> String {
+    format!("call_{}", Uuid::new_v4().simple())
 }
 
 /// All routes.
@@ -137,17 +213,24 @@ fn error_response(error: &ApiError) -> Response {
 }
 
 async fn whole(mut answer: Answer) -> Response {
-    let mut text = String::new();
+    let (mut text, mut calls) = (String::new(), Vec::new());
     loop {
-        match answer.progress.recv().await {
-            Some(Progress::Text(piece)) => text.push_str(&piece),
-            Some(Progress::Done(end, usage)) => {
-                return Json(answer.head.completion(&text, end, usage)).into_response();
-            }
+        let (parts, end) = match answer.progress.recv().await {
+            Some(Progress::Text(piece)) => (answer.parts(Some(&piece)), None),
+            Some(Progress::Done(end, usage)) => (answer.parts(None), Some((end, usage))),
             Some(Progress::Failed(message)) => {
                 return error_response(&ApiError::new(500, "completion_failed", message));
             }
             None => return error_response(&ApiError::new(500, "engine_gone", "the engine has ended")),
+        };
+        for part in parts {
+            match part {
+                Part::Text(piece) => text.push_str(&piece),
+                Part::Call { name, arguments } => calls.push(call_object(&call_id(), &name, &arguments)),
+            }
+        }
+        if let Some((end, usage)) = end {
+            return Json(answer.head.completion(&text, calls, end, usage)).into_response();
         }
     }
 }
@@ -156,21 +239,7 @@ fn streamed(answer: Answer, include_usage: bool) -> Response {
     let role = event(&answer.head.chunk(&json!({"role": "assistant", "content": ""}), None));
     let rest = stream::unfold(Some(answer), move |answer| async move {
         let mut answer = answer?;
-        let (bytes, is_last) = match answer.progress.recv().await {
-            Some(Progress::Text(text)) => (event(&answer.head.chunk(&json!({"content": text}), None)), false),
-            Some(Progress::Done(end, usage)) => {
-                let mut bytes = event(&answer.head.chunk(&json!({}), Some(end)));
-                if include_usage {
-                    bytes.push_str(&event(&answer.head.usage_chunk(usage)));
-                }
-                bytes.push_str("data: [DONE]\n\n");
-                (bytes, true)
-            }
-            Some(Progress::Failed(message)) => {
-                (event(&ApiError::new(500, "completion_failed", message).body()), true)
-            }
-            None => (event(&ApiError::new(500, "engine_gone", "the engine has ended").body()), true),
-        };
+        let (bytes, is_last) = answer.next(include_usage).await;
         Some((Ok::<_, Infallible>(bytes), if is_last { None } else { Some(answer) }))
     });
     let body = stream::StreamExt::chain(stream::iter([Ok(role)]), rest);

@@ -23,7 +23,7 @@ pub(crate) fn gguf() -> PathBuf {
     cache.path(Artefact::LanguageModel)
 }
 
-async fn start(slots: u16) -> LlmChild {
+pub(crate) async fn start(slots: u16) -> LlmChild {
     let settings = LlmChildSettings {
         program: PROGRAM.into(),
         gguf: gguf(),
@@ -34,7 +34,7 @@ async fn start(slots: u16) -> LlmChild {
     LlmChild::start(settings).await.expect("it starts")
 }
 
-fn client(child: &LlmChild) -> ChatClient {
+pub(crate) fn client(child: &LlmChild) -> ChatClient {
     let timeouts = ChatTimeouts { connect: HANG, first_token: HANG, between_tokens: HANG };
     ChatClient::following(child.endpoint(), timeouts).expect("an HTTP client")
 }
@@ -70,7 +70,7 @@ async fn read(mut stream: ChatStream) -> Result<(String, FinishReason, TokenUsag
 }
 
 /// One call without the client, for what it never asks.
-async fn post(endpoint: &ChatEndpoint, body: &Value) -> (u16, Value) {
+pub(crate) async fn post(endpoint: &ChatEndpoint, body: &Value) -> (u16, Value) {
     // The first `ChatClient` of a process does it; there may be none before this call.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("an HTTP client");

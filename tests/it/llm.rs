@@ -17,6 +17,8 @@ use tokio::time::timeout;
 pub(crate) enum Script {
     /// Streams these pieces and ends in order.
     Say(Vec<String>),
+    /// Streams this text, if there is any, and these calls, which interleave, and ends in order.
+    Call { before: String, calls: Vec<ScriptedCall> },
     /// Answers with this HTTP status.
     Status(u16),
     /// Accepts the request and never answers.
@@ -31,13 +33,35 @@ pub(crate) enum Script {
     Nonsense,
 }
 
+/// A call of a function.
+#[derive(Clone, Debug)]
+pub(crate) struct ScriptedCall {
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+}
+
+impl Script {
+    /// One call and nothing else.
+    pub(crate) fn call(name: &str, arguments: &str) -> Self {
+        let call = ScriptedCall { name: name.to_owned(), arguments: arguments.to_owned() };
+        Self::Call { before: String::new(), calls: vec![call] }
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     scripts: VecDeque<Script>,
     requests: Vec<Value>,
+    /// Calls of all answers so far; their ids count them.
+    calls: usize,
+    /// What was wrong with requests.
+    violations: Vec<String>,
+    /// What the list of models says about the context.
+    context: Option<u32>,
 }
 
-/// The server; it ends when this is dropped.
+/// The server; it ends when this is dropped. A request in which a call has not exactly one output directly behind it, or
+/// an output no call before it, is answered with 400, as the real ones do, and fails the test in the end.
 #[derive(Debug)]
 pub(crate) struct ScriptedLlm {
     addr: SocketAddr,
@@ -76,7 +100,9 @@ impl ScriptedLlm {
         format!("http://{}/v1", self.addr)
     }
 
-    /// What the next completions are; one that nobody has scripted repeats what the user said last.
+    /// What the next completions are. One that nobody has scripted calls `f` without arguments if the user's last words
+    /// are "call f", `f` is a function of the request and may be called; repeats the output if there is one last; and
+    /// else repeats what the user said last.
     pub(crate) fn script(&self, scripts: impl IntoIterator<Item = Script>) {
         self.state.lock().expect("no panic while held").scripts.extend(scripts);
     }
@@ -84,6 +110,16 @@ impl ScriptedLlm {
     /// Bodies of the completion requests so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.state.lock().expect("no panic while held").requests.clone()
+    }
+
+    /// What the list of models says from now on: tokens of prompt and answer together.
+    pub(crate) fn has_context(&self, tokens: u32) {
+        self.state.lock().expect("no panic while held").context = Some(tokens);
+    }
+
+    /// What was wrong with the requests since it was asked last.
+    pub(crate) fn take_violations(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().expect("no panic while held").violations)
     }
 
     /// Waits until `count` completions have been asked for.
@@ -103,6 +139,15 @@ impl ScriptedLlm {
     }
 }
 
+impl Drop for ScriptedLlm {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let violations = self.take_violations();
+            assert!(violations.is_empty(), "{}", violations.join("\n"));
+        }
+    }
+}
+
 /// How a connection ended.
 #[derive(Debug)]
 enum Served {
@@ -114,19 +159,30 @@ enum Served {
 async fn serve(mut stream: TcpStream, state: &Mutex<State>, receive: &watch::Sender<usize>) -> Served {
     while let Some((path, body)) = read_request(&mut stream).await {
         if !path.ends_with("/chat/completions") {
-            let models = json!({ "object": "list", "data": [{ "id": "scripted", "object": "model" }] });
+            let context = state.lock().expect("no panic while held").context;
+            let model = json!({ "id": "scripted", "object": "model", "max_model_len": context });
+            let models = json!({ "object": "list", "data": [model] });
             let _ = stream.write_all(plain(200, &models.to_string()).as_bytes()).await;
             continue;
         }
-        let script = {
+        let (script, first_call) = {
             let mut state = state.lock().expect("no panic while held");
-            let request = serde_json::from_slice(&body).expect("a request is JSON");
-            let script = state.scripts.pop_front().unwrap_or_else(|| echo(&request));
+            let request: Value = serde_json::from_slice(&body).expect("a request is JSON");
+            let violation = unpaired(&request["messages"]).map(|problem| format!("{problem}: {request}"));
+            let script = match violation {
+                Some(_) => Script::Status(400),
+                None => state.scripts.pop_front().unwrap_or_else(|| answer(&request)),
+            };
+            state.violations.extend(violation);
             state.requests.push(request);
-            script
+            let first_call = state.calls;
+            if let Script::Call { calls, .. } = &script {
+                state.calls += calls.len();
+            }
+            (script, first_call)
         };
         receive.send_modify(|count| *count += 1);
-        let outcome = play(&mut stream, &script).await;
+        let outcome = play(&mut stream, &script, first_call).await;
         match outcome {
             Ok(Played::Whole) => {}
             Ok(Played::HungUp) => return Served::Completely,
@@ -136,12 +192,59 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>, receive: &watch::Sen
     Served::Completely
 }
 
-fn echo(request: &Value) -> Script {
+/// The answer that nobody has scripted.
+fn answer(request: &Value) -> Script {
     let messages = request["messages"].as_array().expect("a request has messages");
-    let said =
-        messages.iter().rev().find(|message| message["role"] == "user").map(|message| &message["content"]);
-    let said = said.and_then(Value::as_str).expect("a request has something that the user said");
-    Script::Say(said.split_inclusive(' ').map(str::to_owned).collect())
+    let last = messages.last().expect("a request has a message");
+    let words = |text: &str| Script::Say(text.split_inclusive(' ').map(str::to_owned).collect());
+    if last["role"] == "tool" {
+        return words(&text(last));
+    }
+    let said = messages.iter().rev().find(|message| message["role"] == "user").map(text);
+    let said = said.expect("a request has something that the user said");
+    if last["role"] == "user" && request["tool_choice"] != "none" {
+        let functions = request["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|tool| tool["function"]["name"].as_str());
+        let asked = |name: &&str| said.to_lowercase().contains(&format!("call {}", name.to_lowercase()));
+        if let Some(name) = functions.filter(asked).max_by_key(|name| name.len()) {
+            return Script::call(name, "{}");
+        }
+    }
+    words(&said)
+}
+
+/// The text of a message, its pictures left out.
+fn text(message: &Value) -> String {
+    match &message["content"] {
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        content => content.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// What is wrong with the calls and outputs of a conversation.
+fn unpaired(messages: &Value) -> Option<String> {
+    let mut open: Vec<&str> = Vec::new();
+    for message in messages.as_array().into_iter().flatten() {
+        if message["role"] == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap_or_default();
+            let Some(at) = open.iter().position(|open| *open == id) else {
+                return Some(format!(
+                    "the output of {id:?} stands behind no call of it, or behind another output of it"
+                ));
+            };
+            open.remove(at);
+            continue;
+        }
+        if let Some(id) = open.first() {
+            return Some(format!("the call {id:?} has no output directly behind it"));
+        }
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        open.extend(calls.map(|call| call["id"].as_str().unwrap_or_default()));
+    }
+    open.first().map(|id| format!("the call {id:?} has no output directly behind it"))
 }
 
 /// What is left of the connection.
@@ -152,19 +255,20 @@ enum Played {
 }
 
 /// Plays one script; an error means that the other side went away before the script was done.
-async fn play(stream: &mut TcpStream, script: &Script) -> std::io::Result<Played> {
+async fn play(stream: &mut TcpStream, script: &Script, first_call: usize) -> std::io::Result<Played> {
     const HEAD: &str =
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
     match script {
         Script::Say(pieces) => {
             stream.write_all(HEAD.as_bytes()).await?;
             say(stream, pieces).await?;
-            let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
-            chunk(stream, &format!("data: {end}\n\n")).await?;
-            let usage = json!({ "choices": [], "usage": { "prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10 } });
-            chunk(stream, &format!("data: {usage}\n\ndata: [DONE]\n\n")).await?;
-            stream.write_all(b"0\r\n\r\n").await?;
-            Ok(Played::Whole)
+            end(stream, "stop").await
+        }
+        Script::Call { before, calls } => {
+            stream.write_all(HEAD.as_bytes()).await?;
+            say(stream, &before.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>()).await?;
+            call(stream, calls, first_call).await?;
+            end(stream, "tool_calls").await
         }
         Script::Status(status) => {
             let body = json!({ "error": { "message": "scripted failure", "type": "server_error" } });
@@ -194,6 +298,39 @@ async fn play(stream: &mut TcpStream, script: &Script) -> std::io::Result<Played
             Ok(Played::Whole)
         }
     }
+}
+
+/// The end of a stream, with what it cost.
+async fn end(stream: &mut TcpStream, finish: &str) -> std::io::Result<Played> {
+    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] });
+    let usage =
+        json!({ "choices": [], "usage": { "prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10 } });
+    chunk(stream, &format!("data: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n")).await?;
+    stream.write_all(b"0\r\n\r\n").await?;
+    Ok(Played::Whole)
+}
+
+/// Begins every call, then sends a character of each in turn.
+async fn call(stream: &mut TcpStream, calls: &[ScriptedCall], first: usize) -> std::io::Result<()> {
+    let mut pieces: Vec<Value> = Vec::new();
+    for (index, call) in calls.iter().enumerate() {
+        let function = json!({ "name": call.name, "arguments": "" });
+        let id = format!("call_scripted_{}", first + index);
+        pieces.push(json!({ "index": index, "id": id, "type": "function", "function": function }));
+    }
+    let mut rest: Vec<_> = calls.iter().map(|call| call.arguments.chars()).collect();
+    while rest.iter().any(|rest| !rest.as_str().is_empty()) {
+        for (index, rest) in rest.iter_mut().enumerate() {
+            let character = rest.next().map(|character| character.to_string());
+            pieces.extend(character.map(|it| json!({ "index": index, "function": { "arguments": it } })));
+        }
+    }
+    for piece in pieces {
+        let delta =
+            json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [piece] }, "finish_reason": null }] });
+        chunk(stream, &format!("data: {delta}\n\n")).await?;
+    }
+    Ok(())
 }
 
 async fn say(stream: &mut TcpStream, pieces: &[String]) -> std::io::Result<()> {

@@ -174,7 +174,7 @@ impl Engine {
         let slot = &mut self.slots[index];
         slot.kept.clear();
         slot.kept.extend_from_slice(&completion.prompt[..kept]);
-        let mut active = Active::new(completion, self.weights.model.n_vocab());
+        let Some(mut active) = Active::new(completion, &self.weights.model) else { return };
         active.usage.cached = count(kept);
         slot.active = Some(active);
         self.begun += 1;
@@ -280,7 +280,11 @@ impl Engine {
     fn choose(&mut self, index: usize, row: i32) {
         let slot = &mut self.slots[index];
         let active = slot.active.as_mut().expect("it had a row in the batch");
-        let token = active.sampler.sample(&self.context, row);
+        let Some(token) = active.sampler.choose(&self.context, row) else {
+            active.sink.failed("the grammar allows no token");
+            slot.active = None;
+            return;
+        };
         active.usage.output += 1;
         let vocabulary = self.weights.model.vocab();
         let end = if vocabulary.is_eog(token) {

@@ -1,9 +1,9 @@
 //! One caller's part of the context.
 
-use llama_cpp_2::sampling::LlamaSampler;
+use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 
-use super::sampling::Sampling;
+use super::sampling::{Sampler, Sampling};
 use super::text::TextAssembler;
 
 /// Where a completion goes, implemented by whoever serves it. Called by the engine's thread; must not block.
@@ -24,6 +24,8 @@ pub struct Completion {
     pub prompt: Vec<LlamaToken>,
     /// How tokens are chosen.
     pub sampling: Sampling,
+    /// Grammar that the answer is held to, in llama.cpp's notation, its root named `root`.
+    pub grammar: Option<String>,
     /// How long it may become.
     pub limit: Limit,
     /// Where it goes.
@@ -85,7 +87,7 @@ pub(super) struct Slot {
 pub(super) struct Active {
     pub(super) prompt: Vec<LlamaToken>,
     pub(super) sink: Box<dyn CompletionSink>,
-    pub(super) sampler: LlamaSampler,
+    pub(super) sampler: Sampler,
     limit: Limit,
     /// Chosen and not yet in the context; `None` while the prompt is being read.
     pub(super) next: Option<LlamaToken>,
@@ -94,16 +96,24 @@ pub(super) struct Active {
 }
 
 impl Active {
-    pub(super) fn new(completion: Completion, vocabulary_size: i32) -> Self {
-        Self {
-            sampler: completion.sampling.sampler(vocabulary_size),
+    /// Begins `completion`; tells its sink if the grammar is none.
+    pub(super) fn new(mut completion: Completion, model: &LlamaModel) -> Option<Self> {
+        let sampler = match completion.sampling.sampler(model, completion.grammar.as_deref()) {
+            Ok(sampler) => sampler,
+            Err(error) => {
+                completion.sink.failed(&format!("grammar: {error}"));
+                return None;
+            }
+        };
+        Some(Self {
+            sampler,
             usage: CompletionUsage { prompt: count(completion.prompt.len()), ..CompletionUsage::default() },
             prompt: completion.prompt,
             sink: completion.sink,
             limit: completion.limit,
             next: None,
             text: TextAssembler::default(),
-        }
+        })
     }
 
     /// Takes the bytes of a chosen token; returns the end if the completion has reached it.
