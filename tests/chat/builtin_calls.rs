@@ -42,7 +42,7 @@ fn lamp() -> FunctionTool {
     FunctionTool { name: "lamp".to_owned(), description: None, parameters: Some(parameters) }
 }
 
-fn request(tool_choice: ToolChoice) -> ChatRequest {
+fn request(tool_choice: ToolChoice, tokens_max: u32) -> ChatRequest {
     ChatRequest {
         messages: vec![
             ChatMessage::System("Be brief.".to_owned()),
@@ -50,7 +50,7 @@ fn request(tool_choice: ToolChoice) -> ChatRequest {
         ],
         tools: vec![clock(), weather(), lamp()],
         tool_choice,
-        tokens_max: Some(400),
+        tokens_max: Some(tokens_max),
         spoken: true,
     }
 }
@@ -81,7 +81,7 @@ fn is_weather(arguments: &str) -> bool {
 async fn who_must_call_calls_with_arguments_that_the_schema_allows() {
     let child = start(1).await;
     let client = client(&child);
-    let ask = |choice| Answer::read(client.stream(&request(choice), 0));
+    let ask = |choice| Answer::read(client.stream(&request(choice, 400), 0));
     for _ in 0..2 {
         let named = ask(ToolChoice::Function("weather".to_owned())).await;
         assert_eq!(named.text, "", "{named:?}");
@@ -102,6 +102,7 @@ async fn who_must_call_calls_with_arguments_that_the_schema_allows() {
         assert!(call.name == "lamp" && call.has_ended && is_lamp(&call.arguments), "{optional:?}");
     }
     // Whether it calls is the model's choice; that nothing of a call is text is not.
+    let ask = |choice| Answer::read(client.stream(&request(choice, 40), 0));
     let free = ask(ToolChoice::Auto).await;
     assert!(!free.text.contains("tool_call") && !free.text.contains("\"arguments\""), "{free:?}");
     assert!(
@@ -122,7 +123,7 @@ async fn a_call_and_its_output_are_history() {
         name: "weather".to_owned(),
         arguments: "{\"city\":\"Paris\"}".to_owned(),
     };
-    let mut request = request(ToolChoice::Auto);
+    let mut request = request(ToolChoice::Auto, 40);
     request.messages.push(ChatMessage::Assistant { text: String::new(), calls: vec![call] });
     let output = "It is sunny.".to_owned();
     request.messages.push(ChatMessage::FunctionOutput { call_id: "c1".to_owned(), output });

@@ -280,7 +280,11 @@ impl Engine {
     fn choose(&mut self, index: usize, row: i32) {
         let slot = &mut self.slots[index];
         let active = slot.active.as_mut().expect("it had a row in the batch");
-        let token = active.sampler.sample(&self.context, row);
+        let Some(token) = active.sampler.choose(&self.context, row) else {
+            active.sink.failed("the grammar allows no token");
+            slot.active = None;
+            return;
+        };
         active.usage.output += 1;
         let vocabulary = self.weights.model.vocab();
         let end = if vocabulary.is_eog(token) {

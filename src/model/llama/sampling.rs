@@ -1,8 +1,12 @@
 //! How the next token is chosen.
 
 use llama_cpp_2::GrammarError;
+use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::sampling::LlamaSampler;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token::data::LlamaTokenData;
+use llama_cpp_2::token::data_array::LlamaTokenDataArray;
 
 /// How the next token is chosen. The defaults suit a model of some hundred million parameters: cool enough to stay
 /// on the subject (13 right answers of 16 at 0.2, 9 at 0.5), with a penalty against the loops that such models fall
@@ -40,12 +44,8 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// The chain of samplers; it remembers the tokens of one completion, and where in the grammar it stands.
-    pub(super) fn sampler(
-        &self,
-        model: &LlamaModel,
-        grammar: Option<&str>,
-    ) -> Result<LlamaSampler, GrammarError> {
+    /// What chooses the tokens of one completion, in a model with this vocabulary.
+    pub(super) fn sampler(&self, model: &LlamaModel, grammar: Option<&str>) -> Result<Sampler, GrammarError> {
         let penalties = LlamaSampler::penalties(
             model.n_vocab(),
             PENALTY_TOKENS,
@@ -53,24 +53,65 @@ impl Sampling {
             self.frequency_penalty,
             self.presence_penalty,
         );
-        // First: of the likeliest 40 tokens the grammar may allow none.
-        let grammar = grammar.map(|grammar| LlamaSampler::grammar(model, grammar, "root")).transpose()?;
-        let mut chain: Vec<_> = grammar.into_iter().chain([penalties]).collect();
-        if self.temperature <= 0.0 {
-            chain.push(LlamaSampler::greedy());
+        let chain = if self.temperature <= 0.0 {
+            LlamaSampler::chain([penalties, LlamaSampler::greedy()], true)
         } else {
-            chain.extend([
+            let chain = [
+                penalties,
                 // Cuts the vocabulary down first, so that the next two sort 40 tokens instead of all.
                 LlamaSampler::top_k(TOP_K),
                 LlamaSampler::top_p(self.top_p, 1),
                 LlamaSampler::min_p(self.min_p, 1),
                 LlamaSampler::temp(self.temperature),
                 LlamaSampler::dist(self.seed.unwrap_or(RANDOM_SEED)),
-            ]);
-        }
-        Ok(LlamaSampler::chain(chain, true))
+            ];
+            LlamaSampler::chain(chain, true)
+        };
+        let grammar = grammar.map(|grammar| LlamaSampler::grammar(model, grammar, "root")).transpose()?;
+        Ok(Sampler { chain, grammar })
     }
 }
+
+/// Chooses tokens; remembers those of one completion, and where in its grammar it stands.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    chain: LlamaSampler,
+    grammar: Option<LlamaSampler>,
+}
+
+impl Sampler {
+    /// The next token, from a row of the last batch; `None` if the grammar allows none.
+    pub(super) fn choose(&mut self, context: &LlamaContext<'_>, row: i32) -> Option<LlamaToken> {
+        let Some(grammar) = &mut self.grammar else { return Some(self.chain.sample(context, row)) };
+        let mut all: Vec<_> = context.candidates_ith(row).collect();
+        // A grammar spells every token it is shown: of the whole vocabulary only where the likely ones do not fit.
+        let likely = GRAMMAR_TOP_K.min(all.len() - 1);
+        all.select_nth_unstable_by(likely, |a, b| b.logit().total_cmp(&a.logit()));
+        let mut allowed = allow(grammar, all[..likely].to_vec());
+        if allowed.data.is_empty() {
+            allowed = allow(grammar, all);
+        }
+        if allowed.data.is_empty() {
+            return None;
+        }
+        allowed.apply_sampler(&mut self.chain);
+        let token = allowed.selected_token()?;
+        grammar.accept(token);
+        self.chain.accept(token);
+        Some(token)
+    }
+}
+
+/// Those of `tokens` that the grammar allows next.
+fn allow(grammar: &mut LlamaSampler, tokens: Vec<LlamaTokenData>) -> LlamaTokenDataArray {
+    let mut tokens = LlamaTokenDataArray::new(tokens, false);
+    tokens.apply_sampler(grammar);
+    tokens.data.retain(|token| token.logit() > f32::NEG_INFINITY);
+    tokens
+}
+
+/// Likeliest tokens that a grammar is shown first.
+const GRAMMAR_TOP_K: usize = 128;
 
 /// How far back a repetition counts: some two spoken sentences, tokens of the completion only.
 const PENALTY_TOKENS: i32 = 64;

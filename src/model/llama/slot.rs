@@ -1,10 +1,9 @@
 //! One caller's part of the context.
 
 use llama_cpp_2::model::LlamaModel;
-use llama_cpp_2::sampling::LlamaSampler;
 use llama_cpp_2::token::LlamaToken;
 
-use super::sampling::Sampling;
+use super::sampling::{Sampler, Sampling};
 use super::text::TextAssembler;
 
 /// Where a completion goes, implemented by whoever serves it. Called by the engine's thread; must not block.
@@ -25,8 +24,7 @@ pub struct Completion {
     pub prompt: Vec<LlamaToken>,
     /// How tokens are chosen.
     pub sampling: Sampling,
-    /// Grammar that the answer is held to, in llama.cpp's notation, its root named `root`; it must allow one. Choosing a
-    /// token takes longer with it: the whole vocabulary is looked at.
+    /// Grammar that the answer is held to, in llama.cpp's notation, its root named `root`.
     pub grammar: Option<String>,
     /// How long it may become.
     pub limit: Limit,
@@ -89,7 +87,7 @@ pub(super) struct Slot {
 pub(super) struct Active {
     pub(super) prompt: Vec<LlamaToken>,
     pub(super) sink: Box<dyn CompletionSink>,
-    pub(super) sampler: LlamaSampler,
+    pub(super) sampler: Sampler,
     limit: Limit,
     /// Chosen and not yet in the context; `None` while the prompt is being read.
     pub(super) next: Option<LlamaToken>,
