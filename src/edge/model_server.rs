@@ -73,6 +73,9 @@ pub enum ModelServer {
     Echo,
 }
 
+/// Conversation of a session without a model.
+const ECHO_HISTORY_BYTES: usize = 256 * 1_024;
+
 impl ModelServer {
     /// What `args` ask for. The built-in model has run once when this returns.
     ///
@@ -118,12 +121,12 @@ impl ModelServer {
     /// the context, at 2 bytes to the token (3 with the built-in model). 32 KiB for 32,768 tokens.
     #[must_use]
     pub const fn history_bytes_max(&self) -> usize {
-        let (context, token_bytes) = match self {
-            Self::Remote { context, .. } => (*context, TOKEN_BYTES),
-            Self::Child { context, .. } => (*context, CHILD_TOKEN_BYTES),
-            Self::Echo => (REMOTE_CONTEXT_TOKENS, TOKEN_BYTES),
-        };
-        context as usize / 2 * token_bytes
+        match self {
+            Self::Remote { context, .. } => *context as usize / 2 * TOKEN_BYTES,
+            Self::Child { context, .. } => *context as usize / 2 * CHILD_TOKEN_BYTES,
+            // No model reads it.
+            Self::Echo => ECHO_HISTORY_BYTES,
+        }
     }
 
     /// Whether pictures may be passed on. What a remote server makes of them depends on its model, and a model without

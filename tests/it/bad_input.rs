@@ -119,7 +119,7 @@ async fn other_formats_and_rates_are_refused_and_change_nothing() {
     let mut client = Client::open(server.addr()).await;
     let session = client.session().clone();
     let formats = [
-        json!({ "type": "audio/pcm", "rate": 16_000 }),
+        json!({ "type": "audio/pcm", "rate": 44_100 }),
         json!({ "type": "audio/pcm", "rate": 0 }),
         json!({ "type": "audio/opus" }),
         json!("pcm16"),
