@@ -74,10 +74,17 @@ impl ItemId {
     }
 }
 
-/// A new name of a function call, `call_…`. Names of the model server are not used: some repeat themselves.
+/// Longest name that we give a function call, bytes: what OpenAI takes. LiveKit's agents answer a call with a longer
+/// one under another name.
+const CALL_ID_BYTES_MAX: usize = 32;
+
+/// A new name of a function call, `call_…` and 102 random bits in hexadecimal. Names of the model server are not used: some
+/// repeat themselves.
 #[must_use]
 pub fn fresh_call_id() -> String {
-    format!("call_{}", Uuid::new_v4().simple())
+    let mut id = format!("call_{}", Uuid::new_v4().simple());
+    id.truncate(CALL_ID_BYTES_MAX);
+    id
 }
 
 /// A new name of a segment of a transcript, `seg_…`.

@@ -138,29 +138,20 @@ async fn run(program: &Path, args: &[&str]) -> String {
     printed
 }
 
-/// What the official client is asked for besides, so that the scenarios are the same for fake and for real models.
-async fn official(server: &Server, utterance: &[i16], question: &str, long_question: &str) {
-    let units = UNITS.to_string();
-    let args = ["--question", question, "--long-question", long_question, "--units", &units];
-    OPENAI.converse(server, utterance, &args).await;
-}
-
 /// Fake stages and the scripted language model, which echoes, or calls the function that it is told to call.
-async fn on_fake_stages(client: Client) {
+async fn on_fake_stages(client: Client, args: &[&str]) {
     let llm = ScriptedLlm::start().await;
     let server = Server::fake_with(UNITS, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await;
-    client.converse(&server, &utterance(), &[]).await;
-}
-
-/// One and a half seconds that the energy detector hears.
-fn utterance() -> Vec<i16> {
-    [silence(200), level(1_500, 6_000), silence(100)].concat()
+    // What the energy detector hears for one and a half seconds.
+    let utterance = [silence(200), level(1_500, 6_000), silence(100)].concat();
+    client.converse(&server, &utterance, args).await;
 }
 
 #[tokio::test]
 async fn the_official_client_and_fake_stages() {
-    let server = Server::fake(UNITS).await;
-    official(&server, &utterance(), "say dur=0.5 tag=321", "say dur=60 tag=123 rt=1").await;
+    let questions = ["--question", "say dur=0.5 tag=321", "--long-question", "say dur=60 tag=123 rt=1"];
+    let units = UNITS.to_string();
+    on_fake_stages(OPENAI, &[&questions[..], &["--units", &units]].concat()).await;
 }
 
 #[tokio::test]
@@ -169,7 +160,10 @@ async fn the_official_client_and_real_models() {
     let server = Server::real_with(UNITS, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await;
     let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech/austen-0880.wav");
     let recording = Recording::load(&clip).expect("a clip of the repository");
-    official(&server, recording.samples(), "What is the weather like today?", LONG_SPEECH).await;
+    let questions = ["--question", "What is the weather like today?", "--long-question", LONG_SPEECH];
+    let units = UNITS.to_string();
+    let args = [&questions[..], &["--units", &units]].concat();
+    OPENAI.converse(&server, recording.samples(), &args).await;
 }
 
 #[tokio::test]
@@ -179,17 +173,17 @@ async fn the_guide_knows_every_event_of_the_official_client() {
 
 #[tokio::test]
 async fn openai_agents() {
-    on_fake_stages(AGENTS).await;
+    on_fake_stages(AGENTS, &[]).await;
 }
 
 #[tokio::test]
 async fn livekit() {
-    on_fake_stages(LIVEKIT).await;
+    on_fake_stages(LIVEKIT, &[]).await;
 }
 
 #[tokio::test]
 async fn pipecat() {
-    on_fake_stages(PIPECAT).await;
+    on_fake_stages(PIPECAT, &[]).await;
 }
 
 /// The endpoints beside the Realtime one, on real models and the built-in language model.

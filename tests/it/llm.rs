@@ -100,9 +100,9 @@ impl ScriptedLlm {
         format!("http://{}/v1", self.addr)
     }
 
-    /// What the next completions are. One that nobody has scripted calls `f` without arguments if the user's last words
-    /// are "call f", `f` is a function of the request and may be called; repeats the output if there is one last; and
-    /// else repeats what the user said last.
+    /// What the next completions are. One that nobody has scripted calls `f` if the user's last words are "call f" or
+    /// "call f {...}", with these arguments, `f` is a function of the request and may be called; repeats the output if
+    /// there is one last; and else repeats what the user said last.
     pub(crate) fn script(&self, scripts: impl IntoIterator<Item = Script>) {
         self.state.lock().expect("no panic while held").scripts.extend(scripts);
     }
@@ -210,7 +210,9 @@ fn answer(request: &Value) -> Script {
             .filter_map(|tool| tool["function"]["name"].as_str());
         let asked = |name: &&str| said.to_lowercase().contains(&format!("call {}", name.to_lowercase()));
         if let Some(name) = functions.filter(asked).max_by_key(|name| name.len()) {
-            return Script::call(name, "{}");
+            let object = said.find('{').map(|at| said[at..].trim());
+            let object = object.filter(|it| serde_json::from_str::<Value>(it).is_ok());
+            return Script::call(name, object.unwrap_or("{}"));
         }
     }
     words(&said)
