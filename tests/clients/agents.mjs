@@ -18,8 +18,8 @@ const EVENT_LIMIT_MS = 60_000;
 const CHUNK_MS = 20;
 const BYTES_PER_MS = 48; // 24 kHz, 16 bit
 
-// What the echo repeats and the fake voice carries out: long answers that are made while they are heard, or at once.
-const LONG_PACED = 'say dur=30 tag=123 rt=1';
+// What the echo repeats and the fake voice carries out: long answers that are made twice as fast as they are heard, or at once.
+const LONG_PACED = 'say dur=30 tag=123 rt=2';
 const LONG_AT_ONCE = 'say dur=30 tag=123';
 
 // What the scripted model answers with a call, and what the tool returns.

@@ -14,9 +14,10 @@ RATE = 24_000
 BYTES_PER_MS = 48  # 16 bit
 CHUNK_MS = 20
 
-# What the echo repeats and the fake voice carries out: a short answer, and long ones that are made while they are heard, or at once.
+# What the echo repeats and the fake voice carries out: a short answer, and long ones that are made twice as fast as they are
+# heard, or at once. Whoever interrupts them has something left to hear.
 GREETING = "say dur=0.3 tag=50"
-LONG_PACED = "say dur=30 tag=123 rt=1"
+LONG_PACED = "say dur=30 tag=123 rt=2"
 LONG_AT_ONCE = "say dur=30 tag=123"
 
 # What the scripted model answers with a call, and what the tool returns.
