@@ -42,6 +42,7 @@ pub struct Uplink {
 
 /// What goes into the ring beside appended audio, in its order.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a control is the rule, an item the exception")]
 enum Queued {
     /// A commit, a clear, settings.
     Control(AudioIn),

@@ -47,10 +47,6 @@ impl AudioFrame {
 
 /// `audio_in`: edge → VAD.
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a ring slot has one size; boxing would put a heap call on the audio path"
-)]
 pub enum AudioIn {
     /// Audio of the client, decoded.
     Audio {
