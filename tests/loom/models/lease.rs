@@ -12,7 +12,8 @@ const UNIT: UnitId = UnitId::new(0);
 pub(super) fn slab() -> &'static UnitSlab {
     let stage = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(1, 1))) };
     let (edge, _) = EdgeBell::new(1).expect("no system is asked");
-    let bells = Bells { vad: stage(), stt: stage().into(), tts: stage().into(), edge: Box::leak(Box::new(edge)) };
+    let bells =
+        Bells { vad: stage(), stt: stage().into(), tts: stage().into(), edge: Box::leak(Box::new(edge)) };
     UnitSlab::leak(1, bells, SampleRate::HZ_24K)
 }
 
