@@ -1,7 +1,7 @@
 """The official OpenAI client against a running server: every event must be one that its own types know.
 
-Scenarios: an audio turn, a text turn, barge-in, cancel, items cut, shown and deleted, a tool round trip, a full pool. Exit code 0
-only if all of them pass.
+Scenarios: an audio turn, a text turn, barge-in, cancel, items cut, shown and deleted, a tool round trip, answers out of band,
+a session that transcribes, a full pool. Exit code 0 only if all of them pass.
 """
 
 import argparse
@@ -362,6 +362,49 @@ class Scenarios:
             expect((response.status, text.strip(), bool(audio)), ("completed", answer, True), "the answer")
             return strict.count
 
+    async def asides(self):
+        """Two written responses out of band while one is spoken."""
+        async with self.connect() as connection:
+            strict = await self.opened(connection)
+            await strict.ask(self.args.long_question)
+            spoken, _ = await strict.until("response.created")
+            for name in ("first", "second"):
+                content = [{"type": "input_text", "text": name}]
+                question = {"type": "message", "role": "user", "content": content}
+                request = {"conversation": "none", "output_modalities": ["text"], "metadata": {"name": name}, "input": [question]}
+                await connection.response.create(response=request)
+            asides = {}
+            while len(asides) < 2:
+                done, _ = await strict.until("response.done")
+                asides[(done.response.metadata or {}).get("name")] = done.response
+            for name in ("first", "second"):
+                answer = asides[name]
+                found = (answer.status, answer.conversation_id, answer.output[0].content[0].text)
+                expect(found, ("completed", None, name), "an answer out of band")
+            await connection.response.cancel()
+            response, _, _ = await strict.rest_of(spoken.response.id)
+            expect(response.status, "cancelled", "status of the spoken answer")
+            return strict.count
+
+    async def captions(self):
+        """A session that only transcribes."""
+        async with self.client.realtime.connect(extra_query={"intent": "transcription"}) as connection:
+            strict = Strict(connection)
+            created = await strict.event()
+            expect((created.type, created.session.type), ("session.created", "transcription"), "the session")
+            speaking = asyncio.create_task(strict.speak(self.pcm, paced=False))
+            heard, seen = await strict.until("conversation.item.input_audio_transcription.completed")
+            kind = "conversation.item.input_audio_transcription."
+            words = "".join(event.delta for event in seen if event.type == kind + "delta")
+            segments = [event.text for event in seen if event.type == kind + "segment"]
+            expect((words, segments), (heard.transcript, [heard.transcript]), "deltas and segments")
+            await speaking
+            await connection.response.create(event_id="no_answers")
+            while (event := await strict.event()).type != "error":
+                pass
+            expect((event.error.event_id, event.error.code), ("no_answers", "invalid_session_type"), "the error")
+            return strict.count
+
     async def full_pool(self):
         held = []
         try:
@@ -396,7 +439,8 @@ class Scenarios:
 
     async def run(self):
         # The full pool comes last: it takes every unit.
-        scenarios = (self.audio_turn, self.text_turn, self.barge_in, self.cancel, self.items, self.tools, self.full_pool)
+        scenarios = (self.audio_turn, self.text_turn, self.barge_in, self.cancel, self.items, self.tools)
+        scenarios += (self.asides, self.captions, self.full_pool)
         for scenario in scenarios:
             try:
                 events = await scenario()
