@@ -43,6 +43,11 @@ pub fn write_i16(from: &[f32], to: &mut [i16]) {
     }
 }
 
+/// Appends `from` to `to`; no heap call while there is capacity.
+pub fn append_i16(to: &mut Vec<i16>, from: &[f32]) {
+    to.extend(from.iter().map(|sample| to_i16(*sample)));
+}
+
 /// Converts `from` into the first `from.len()` places of `to`.
 ///
 /// # Panics

@@ -1,9 +1,7 @@
 //! Audio that a client puts into an item of the conversation: decoded and brought to 16 kHz here, a frame at a time as there
 //! is room, so that it neither disturbs the client's stream nor holds this thread up.
 
-use base64_simd::{Out, STANDARD};
-
-use super::uplink::frame_characters;
+use super::uplink::{decode_frame, frame_characters};
 use crate::audio::{AudioFormat, Resampler, SampleRate, pcm};
 use crate::message::{AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Stamp};
 use crate::unit::Producer;
@@ -48,7 +46,7 @@ impl ItemAudio {
                 self.decode();
             } else if !self.finished {
                 let ready = &mut self.ready;
-                self.resampler.finish(&mut |samples: &[f32]| append(ready, samples));
+                self.resampler.finish(&mut |samples: &[f32]| pcm::append_i16(ready, samples));
                 self.finished = true;
             } else {
                 audio_in.push(AudioIn::ItemEnd { stamp, commit: self.commit }).expect("there is room");
@@ -64,24 +62,8 @@ impl ItemAudio {
         let piece = &self.text.as_bytes()[self.at..end];
         self.at = end;
         let mut samples = [0_i16; FRAME_SAMPLES];
-        let len = match self.format.law() {
-            None => {
-                let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut samples);
-                STANDARD.decode(piece, Out::from_slice(bytes)).expect("checked as a whole").len() / 2
-            }
-            Some(law) => {
-                let mut bytes = [0; FRAME_SAMPLES];
-                let decoded =
-                    STANDARD.decode(piece, Out::from_slice(&mut bytes)).expect("checked as a whole");
-                law.expand(decoded, &mut samples);
-                decoded.len()
-            }
-        };
+        let len = decode_frame(piece, self.format, &mut samples).expect("checked as a whole");
         let ready = &mut self.ready;
-        self.resampler.push(&samples[..len], &mut |samples: &[f32]| append(ready, samples));
+        self.resampler.push(&samples[..len], &mut |samples: &[f32]| pcm::append_i16(ready, samples));
     }
-}
-
-fn append(ready: &mut Vec<i16>, samples: &[f32]) {
-    ready.extend(samples.iter().map(|sample| pcm::to_i16(*sample)));
 }

@@ -7,7 +7,7 @@ use axum::extract::ws::Utf8Bytes;
 use base64_simd::{Out, STANDARD};
 
 use super::item_audio::ItemAudio;
-use crate::audio::{AudioFormat, SampleRate};
+use crate::audio::{AudioFormat, Law, SampleRate};
 use crate::limits::APPEND_BYTES_MAX;
 use crate::message::{AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Stamp};
 use crate::protocol::{Append, ProtocolError};
@@ -175,7 +175,7 @@ fn samples_of(text: &str, format: AudioFormat) -> Result<usize, ProtocolError> {
 }
 
 #[derive(Debug)]
-struct BadBase64;
+pub(super) struct BadBase64;
 
 /// Decodes `text` into the slots of as many frames as it takes; there is room for them. All or nothing.
 fn write(
@@ -186,17 +186,35 @@ fn write(
 ) -> Result<(), BadBase64> {
     let rate = format.rate();
     match format.law() {
-        None => write_frames::<{ 2 * FRAME_SAMPLES }>(text, stamp, rate, audio_in, |piece, samples| {
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(samples);
-            Ok(STANDARD.decode(piece, Out::from_slice(bytes)).map_err(|_| BadBase64)?.len() / 2)
-        }),
+        None => write_frames::<{ 2 * FRAME_SAMPLES }>(text, stamp, rate, audio_in, decode_pcm),
         Some(law) => write_frames::<FRAME_SAMPLES>(text, stamp, rate, audio_in, |piece, samples| {
-            let mut bytes = [0; FRAME_SAMPLES];
-            let decoded = STANDARD.decode(piece, Out::from_slice(&mut bytes)).map_err(|_| BadBase64)?;
-            law.expand(decoded, samples);
-            Ok(decoded.len())
+            decode_law(law, piece, samples)
         }),
     }
+}
+
+/// Decodes base64 of up to one frame; returns its samples.
+pub(super) fn decode_frame(
+    piece: &[u8],
+    format: AudioFormat,
+    samples: &mut [i16; FRAME_SAMPLES],
+) -> Result<usize, BadBase64> {
+    match format.law() {
+        None => decode_pcm(piece, samples),
+        Some(law) => decode_law(law, piece, samples),
+    }
+}
+
+fn decode_pcm(piece: &[u8], samples: &mut [i16; FRAME_SAMPLES]) -> Result<usize, BadBase64> {
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(samples);
+    Ok(STANDARD.decode(piece, Out::from_slice(bytes)).map_err(|_| BadBase64)?.len() / 2)
+}
+
+fn decode_law(law: Law, piece: &[u8], samples: &mut [i16; FRAME_SAMPLES]) -> Result<usize, BadBase64> {
+    let mut bytes = [0; FRAME_SAMPLES];
+    let decoded = STANDARD.decode(piece, Out::from_slice(&mut bytes)).map_err(|_| BadBase64)?;
+    law.expand(decoded, samples);
+    Ok(decoded.len())
 }
 
 /// [`write`] with what decodes the base64 of one frame of `FRAME_BYTES` bytes, and says how many samples it gave.

@@ -157,11 +157,11 @@ fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
                 state.stamp = stamp;
                 let pending = &mut state.pending;
                 if state.resampler.from() != frame.rate {
-                    state.resampler.finish(&mut |samples| append(pending, samples));
+                    state.resampler.finish(&mut |samples| pcm::append_i16(pending, samples));
                     let set = state.resampler.set_rates(frame.rate, SampleRate::HZ_16K);
                     debug_assert!(set.is_ok(), "the edge accepts only rates that SampleRate names");
                 }
-                state.resampler.push(frame.used(), &mut |samples| append(pending, samples));
+                state.resampler.push(frame.used(), &mut |samples| pcm::append_i16(pending, samples));
             }
             AudioIn::Commit { stamp, commit } => commit_by_client(port, stamp, commit),
             AudioIn::Settings { stamp, settings } => {
@@ -309,7 +309,7 @@ fn commit_by_client(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
     }
     let state = &mut port.state;
     let pending = &mut state.pending;
-    state.resampler.finish(&mut |samples| append(pending, samples));
+    state.resampler.finish(&mut |samples| pcm::append_i16(pending, samples));
     let mut at = 0;
     while at < port.state.pending.len() {
         let mut frame = [0; SPEECH_FRAME_SAMPLES];
@@ -400,8 +400,4 @@ fn push_speech(port: &mut VadPort, item: SpeechItem) {
 
 fn push_event(port: &mut VadPort, event: VadEvent) {
     port.events.push(event).expect("room was checked before the window was taken");
-}
-
-fn append(pending: &mut Vec<i16>, samples: &[f32]) {
-    pending.extend(samples.iter().map(|sample| pcm::to_i16(*sample)));
 }

@@ -82,7 +82,7 @@ impl TtsPort {
         if (resampler.from(), resampler.to()) == (rate, settings.rate) {
             return Ok(());
         }
-        resampler.finish(&mut |samples| append(ready, samples));
+        resampler.finish(&mut |samples| pcm::append_i16(ready, samples));
         resampler.set_rates(rate, settings.rate)
     }
 
@@ -94,7 +94,7 @@ impl TtsPort {
             return state.reset();
         }
         let ready = &mut state.ready;
-        state.resampler.finish(&mut |samples| append(ready, samples));
+        state.resampler.finish(&mut |samples| pcm::append_i16(ready, samples));
         while !self.state.ready.is_empty() {
             self.push_frame(stamp, response, None);
         }
@@ -127,7 +127,7 @@ impl TtsPort {
 /// Puts samples of the voice through the resampler; they are ready then. At most
 /// [`RESAMPLE_SAMPLES`](crate::limits::RESAMPLE_SAMPLES), and only while less than a frame is ready.
 pub fn resample<S: Sample>(resampler: &mut Resampler, samples: &[S], ready: &mut Vec<i16>) {
-    resampler.push(samples, &mut |samples| append(ready, samples));
+    resampler.push(samples, &mut |samples| pcm::append_i16(ready, samples));
 }
 
 fn stamp_of(item: &ClauseItem) -> Stamp {
@@ -140,8 +140,4 @@ fn stamp_of(item: &ClauseItem) -> Stamp {
         | ClauseItem::Failed { stamp, .. } => *stamp,
         ClauseItem::SessionEnd { .. } => unreachable!("handled before"),
     }
-}
-
-fn append(ready: &mut Vec<i16>, samples: &[f32]) {
-    ready.extend(samples.iter().map(|sample| pcm::to_i16(*sample)));
 }
