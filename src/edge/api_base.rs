@@ -1,9 +1,9 @@
 //! Where an OpenAI-compatible server lives, and the key to it.
 
-use std::net::IpAddr;
-
 use reqwest::Url;
 use reqwest::header::HeaderValue;
+
+use super::http;
 
 /// Calls below the base; an address that ends in one of them stands for its base.
 const CALLS: [&str; 4] = ["chat/completions", "responses", "audio/transcriptions", "audio/speech"];
@@ -29,10 +29,9 @@ impl ApiBase {
             format!("environment variable {variable}: not set, expected the key of the {what} server")
         })?;
         // The key itself stays out of every message.
-        let mut authorization = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
+        let authorization = http::bearer(&key).ok_or_else(|| {
             format!("the key of the {what} server holds characters that no HTTP header can carry")
         })?;
-        authorization.set_sensitive(true);
         Ok(Self { url, authorization: Some(authorization) })
     }
 
@@ -59,9 +58,7 @@ impl ApiBase {
     /// Whether the server is on this machine: no proxy is asked for it.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default();
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+        http::is_loopback(&self.url)
     }
 
     /// Whether certificates are needed.
@@ -81,10 +78,7 @@ impl std::fmt::Debug for ApiBase {
 }
 
 fn base_url(text: &str) -> Result<Url, String> {
-    let mut url = Url::parse(text).map_err(|error| error.to_string())?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("found scheme {:?}, expected http or https", url.scheme()));
-    }
+    let mut url = http::url(text)?;
     let path = url.path().trim_end_matches('/');
     let base = CALLS.iter().find_map(|call| path.strip_suffix(call)).unwrap_or(path).trim_end_matches('/');
     let base = if base.is_empty() { "/v1" } else { base }.to_owned();

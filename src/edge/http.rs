@@ -1,6 +1,10 @@
 //! How this server asks another one over HTTP, whichever model lives there.
 
+use std::net::IpAddr;
 use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::HeaderValue;
 
 /// Idle connections are kept this long for the next turn; shorter than the 60 s after which common load balancers
 /// drop them.
@@ -35,6 +39,32 @@ pub(super) fn client(loopback: bool, tls: bool, connect: Duration) -> Result<req
         builder = builder.tls_certs_only([]);
     }
     builder.build().map_err(|error| format!("HTTP client: {}", root_cause(&error)))
+}
+
+/// An address that can be asked.
+///
+/// # Errors
+/// What is wrong: it is no URL, or none of http(s).
+pub(super) fn url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(format!("found scheme {other:?}, expected http or https")),
+    }
+}
+
+/// Whether the server is on this machine: no proxy is asked for it.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// The `Authorization` header with `key`, which no log shows; `None` if no header can carry it.
+pub(super) fn bearer(key: &str) -> Option<HeaderValue> {
+    let mut header = HeaderValue::try_from(format!("Bearer {key}")).ok()?;
+    header.set_sensitive(true);
+    Some(header)
 }
 
 /// The innermost cause, which names what happened and not the address.

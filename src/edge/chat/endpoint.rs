@@ -1,10 +1,9 @@
 //! Where a language model is served.
 
-use std::net::IpAddr;
-
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
+use super::super::http;
 use super::ChatError;
 use crate::config::LlmApi;
 
@@ -46,16 +45,13 @@ impl ChatEndpoint {
     ) -> Result<Self, ChatError> {
         let (url, api) = call_url(url, api)
             .map_err(|problem| ChatError::Setup(format!("language model URL {url:?}: {problem}")))?;
-        let authorization = key.map(|key| HeaderValue::try_from(format!("Bearer {key}"))).transpose();
-        let mut authorization = authorization.map_err(|_| {
-            // The key itself stays out of every message.
+        // The key itself stays out of every message.
+        let no_header = || {
             ChatError::Setup(
                 "the language model key holds characters that no HTTP header can carry".to_owned(),
             )
-        })?;
-        if let Some(value) = &mut authorization {
-            value.set_sensitive(true);
-        }
+        };
+        let authorization = key.map(|key| http::bearer(key).ok_or_else(no_header)).transpose()?;
         Ok(Self { url, api, model, authorization, slot_hint: false })
     }
 
@@ -81,9 +77,7 @@ impl ChatEndpoint {
 
     /// Whether the server is on this machine: no proxy is asked for it.
     pub(super) fn is_loopback(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default();
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+        http::is_loopback(&self.url)
     }
 
     /// Whether certificates are needed.
@@ -105,10 +99,7 @@ impl std::fmt::Debug for ChatEndpoint {
 }
 
 fn call_url(text: &str, api: Option<LlmApi>) -> Result<(Url, LlmApi), String> {
-    let mut url = Url::parse(text).map_err(|error| error.to_string())?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("found scheme {:?}, expected http or https", url.scheme()));
-    }
+    let mut url = http::url(text)?;
     let path = url.path().trim_end_matches('/');
     let named = [LlmApi::Chat, LlmApi::Responses].into_iter().find(|&api| path.ends_with(call(api)));
     let api = match (api, named) {
