@@ -89,16 +89,8 @@ impl Conversation {
 
     /// Each call has one name and at most one output, and each output a call.
     fn check_pairs(&self, item: &Item) -> Result<(), Fault> {
-        let has_call = |name: &str| {
-            self.items.iter().any(|item| matches!(&item.body, ItemBody::Call(call) if call.call_id == name))
-        };
-        // What was broken off has no output.
-        let has_whole_call = |name: &str| {
-            let is_whole = |item: &Item| {
-                item.status == ItemStatus::Completed
-                    && matches!(&item.body, ItemBody::Call(call) if call.call_id == name)
-            };
-            self.items.iter().any(is_whole)
+        let call_of = |name: &str| {
+            self.items.iter().find(|item| matches!(&item.body, ItemBody::Call(call) if call.call_id == name))
         };
         let has_output = |name: &str| {
             let is_output =
@@ -107,11 +99,14 @@ impl Conversation {
         };
         match &item.body {
             ItemBody::Message { .. } => Ok(()),
-            ItemBody::Call(call) if has_call(&call.call_id) => {
+            ItemBody::Call(call) if call_of(&call.call_id).is_some() => {
                 Err(Fault::CallTaken { found: quoted(&call.call_id), what: "an item" })
             }
             ItemBody::Call(_) => Ok(()),
-            ItemBody::Output { call_id, .. } if !has_whole_call(call_id) => {
+            // What was broken off has no output.
+            ItemBody::Output { call_id, .. }
+                if call_of(call_id).is_none_or(|call| call.status != ItemStatus::Completed) =>
+            {
                 Err(Fault::CallNotFound { param: "item.call_id".to_owned(), found: quoted(call_id) })
             }
             ItemBody::Output { call_id, .. } if has_output(call_id) => {

@@ -176,7 +176,10 @@ enum Phase {
 #[derive(Debug)]
 pub struct Session {
     outbox: Outbox,
-    config: SessionConfig,
+    session_max: Option<Duration>,
+    /// Whether the model can be shown images, and by their addresses.
+    images: bool,
+    image_urls: bool,
     settings: SessionObject,
     /// What `settings` were in the beginning.
     defaults: Box<SessionObject>,
@@ -214,7 +217,9 @@ impl Session {
         let settings = config.session_object(kind.unwrap_or_default());
         let mut session = Self {
             outbox: Outbox::default(),
-            config: config.clone(),
+            session_max: config.session_max,
+            images: config.images,
+            image_urls: config.image_urls,
             defaults: Box::new(settings.clone()),
             settings,
             kind_fixed: kind.is_some(),
@@ -371,10 +376,10 @@ impl Session {
         };
         for part in content {
             match part {
-                Content::InputImage { .. } if !self.config.images => {
+                Content::InputImage { .. } if !self.images => {
                     return Err(Fault::ImagesNotSeen { param });
                 }
-                Content::InputImage { url, .. } if !url.starts_with("data:") && !self.config.image_urls => {
+                Content::InputImage { url, .. } if !url.starts_with("data:") && !self.image_urls => {
                     return Err(Fault::ImageAddress { param });
                 }
                 _ => {}
@@ -405,7 +410,7 @@ impl Session {
         while let Some(timer) = self.timers.take_due(now) {
             match timer {
                 Timer::SessionEnd => {
-                    let seconds = self.config.session_max.map_or(0, |longest| longest.as_secs());
+                    let seconds = self.session_max.map_or(0, |longest| longest.as_secs());
                     self.end(Fault::SessionExpired { seconds });
                     return;
                 }
