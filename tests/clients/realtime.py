@@ -18,6 +18,8 @@ import pydantic
 import websockets
 from openai.types.realtime import RealtimeServerEvent
 
+from scenario import Violation, expect, extra_members
+
 APPEND_BYTES = 960  # 20 ms at 24 kHz, 16 bit
 EVENT_LIMIT_S = 60
 
@@ -36,22 +38,6 @@ def event_types():
 
 
 EVENT_TYPES = event_types()
-
-
-class Violation(Exception):
-    """The server broke the contract."""
-
-
-def extra_members(value, path=""):
-    """Paths of all members that the types do not know."""
-    if isinstance(value, pydantic.BaseModel):
-        for name in value.model_extra or {}:
-            yield f"{path}.{name}".lstrip(".")
-        for name in type(value).model_fields:
-            yield from extra_members(getattr(value, name), f"{path}.{name}")
-    elif isinstance(value, list):
-        for element in value:
-            yield from extra_members(element, path)
 
 
 class Strict:
@@ -211,11 +197,6 @@ class Strict:
             if paced:
                 due += 0.02
                 await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
-
-
-def expect(found, expected, what):
-    if found != expected:
-        raise Violation(f"{what} is {found!r}, expected {expected!r}")
 
 
 class Scenarios:

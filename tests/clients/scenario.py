@@ -8,6 +8,8 @@ import sys
 import traceback
 import wave
 
+import pydantic
+
 EVENT_LIMIT_S = 60
 LOOK_S = 0.02
 RATE = 24_000
@@ -32,6 +34,18 @@ class Violation(Exception):
 def expect(found, expected, what):
     if found != expected:
         raise Violation(f"{what} is {found!r}, expected {expected!r}")
+
+
+def extra_members(value, path=""):
+    """Paths of all members that the types do not know."""
+    if isinstance(value, pydantic.BaseModel):
+        for name in value.model_extra or {}:
+            yield f"{path}.{name}".lstrip(".")
+        for name in type(value).model_fields:
+            yield from extra_members(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, list):
+        for element in value:
+            yield from extra_members(element, path)
 
 
 def arguments():
