@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::language::Language;
 
 /// Starts the server.
 #[derive(Clone, Debug, clap::Args)]
@@ -57,6 +60,9 @@ pub struct ServeArgs {
     /// Model to ask that server for
     #[arg(long, value_name = "NAME", requires = "stt_url")]
     pub stt_model: Option<String>,
+    /// What that server is asked for; verbose_json names the language spoken, and not every server has it
+    #[arg(long, value_enum, requires = "stt_url", default_value_t = SttFormat::Json)]
+    pub stt_format: SttFormat,
     /// Environment variable that holds that server's key
     #[arg(long, value_name = "VARIABLE", requires = "stt_url")]
     pub stt_key_env: Option<String>,
@@ -69,9 +75,9 @@ pub struct ServeArgs {
     /// Model to ask that server for
     #[arg(long, value_name = "NAME", requires = "tts_url")]
     pub tts_model: Option<String>,
-    /// Voice to ask that server for
-    #[arg(long, value_name = "NAME", requires = "tts_url")]
-    pub tts_voice: Option<String>,
+    /// Voice to ask that server for; again with a language before it, fr=NAME, for text in that language
+    #[arg(long, value_name = "[LANGUAGE=]NAME", requires = "tts_url")]
+    pub tts_voice: Vec<VoiceName>,
     /// Environment variable that holds that server's key
     #[arg(long, value_name = "VARIABLE", requires = "tts_url")]
     pub tts_key_env: Option<String>,
@@ -88,6 +94,9 @@ pub struct ServeArgs {
     /// Instructions of a session that brings none
     #[arg(long, value_name = "TEXT", default_value = DEFAULT_INSTRUCTIONS)]
     pub instructions: String,
+    /// Tell the language model which language the user speaks, where that is known, and to answer in it
+    #[arg(long)]
+    pub language_prompt: bool,
     /// Folder of the model files [default: ANTIPHON_CACHE, else antiphon/models in the user's cache directory]
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
@@ -126,6 +135,44 @@ pub enum LlmApi {
     Chat,
     /// `POST /v1/responses`.
     Responses,
+}
+
+/// What a recognition server is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum SttFormat {
+    /// The text.
+    Json,
+    /// The text, and its language.
+    #[value(name = "verbose_json")]
+    VerboseJson,
+}
+
+/// A voice of a synthesis server, and what it is for: `NAME` or `fr=NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VoiceName {
+    /// The language that it speaks; `None`: every other one.
+    pub language: Option<Language>,
+    /// What the server calls it.
+    pub name: String,
+}
+
+impl FromStr for VoiceName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (language, name) = match text.split_once('=') {
+            None => (None, text),
+            Some((code, name)) => {
+                let language = Language::new(code).filter(|language| language.name().is_some());
+                let problem = || format!("found the language {code:?}, expected a code such as fr");
+                (Some(language.ok_or_else(problem)?), name)
+            }
+        };
+        if name.is_empty() {
+            return Err("found no name, expected NAME or LANGUAGE=NAME".to_owned());
+        }
+        Ok(Self { language, name: name.to_owned() })
+    }
 }
 
 /// How text becomes phonemes.

@@ -29,6 +29,7 @@ pub mod model;
 
 // Leaves: they know nobody, or next to nobody.
 pub mod clock;
+pub mod language;
 pub mod limits;
 pub mod sync;
 

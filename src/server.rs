@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use crate::audio::{Resampler, SampleRate};
-use crate::config::ServeArgs;
+use crate::config::{ServeArgs, SttFormat};
 use crate::edge::api_base::ApiBase;
 use crate::edge::bell::{self, Wakers};
 use crate::edge::listener::{self, Shared};
@@ -18,7 +18,7 @@ use crate::edge::llm;
 use crate::edge::model_server::{ModelServer, ModelServerError};
 use crate::edge::roster::Roster;
 use crate::edge::served::{Proxy, ProxyError};
-use crate::edge::speech_server::{Recogniser, Voice};
+use crate::edge::speech_server::{Recogniser, Voice, VoiceNames};
 use crate::edge::{stt, tts};
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
 use crate::profile::{Choice, Counts, Machine, Nice, Profile, ProfileError};
@@ -210,6 +210,7 @@ fn run_edge(
         let (alive, mut gone) = mpsc::channel(1);
         let session = Arc::new(SessionConfig {
             instructions: args.instructions.clone(),
+            language_prompt: args.language_prompt,
             history_bytes_max: server.history_bytes_max(),
             images: server.sees_images(),
             image_urls: args.llm_image_urls,
@@ -276,7 +277,8 @@ fn spawn_speech_tasks(
         let base = ApiBase::new("speech recognition", url, args.stt_key_env.as_deref())
             .map_err(ServeError::SpeechServer)?;
         tracing::info!(url = base.url(), "speech recognition");
-        let recogniser = Recogniser::new(base, args.stt_model.clone(), limit(args.stt_timeout_s)?)
+        let (model, verbose) = (args.stt_model.clone(), args.stt_format == SttFormat::VerboseJson);
+        let recogniser = Recogniser::new(base, model, verbose, limit(args.stt_timeout_s)?)
             .map_err(ServeError::SpeechServer)?;
         let recogniser = Arc::new(recogniser);
         for (unit, _) in slab.iter() {
@@ -287,9 +289,10 @@ fn spawn_speech_tasks(
         let base = ApiBase::new("speech synthesis", url, args.tts_key_env.as_deref())
             .map_err(ServeError::SpeechServer)?;
         tracing::info!(url = base.url(), "speech synthesis");
-        let (model, voice) = (args.tts_model.clone(), args.tts_voice.clone());
+        let model = args.tts_model.clone();
+        let names = VoiceNames::new(&args.tts_voice).map_err(ServeError::SpeechServer)?;
         let voice =
-            Voice::new(base, model, voice, limit(args.tts_timeout_s)?).map_err(ServeError::SpeechServer)?;
+            Voice::new(base, model, names, limit(args.tts_timeout_s)?).map_err(ServeError::SpeechServer)?;
         let voice = Arc::new(voice);
         for (unit, _) in slab.iter() {
             tokio::spawn(tts::attend(slab, unit, Arc::clone(wakers), Arc::clone(&voice)));

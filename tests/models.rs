@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use antiphon::audio::{Resampler, SampleRate, pcm};
+use antiphon::language::Language;
 use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
 use antiphon::model::ort::{Graph, GraphOptions, Library, Provider, Terminate};
 use antiphon::model::piper::{Phonemizer, Piper};
@@ -243,7 +244,10 @@ fn runs_of_fixed_shape_make_no_heap_call() {
     assert_eq!(heap_calls(|| _ = turn.completion(&clips[0].0).unwrap()), 0, "turn");
     let mut moonshine = moonshine();
     let mut transcript = String::with_capacity(1_000);
-    let calls = heap_calls(|| moonshine.transcribe(&clips[0].0, &|| false, &mut transcript).unwrap());
+    let calls = heap_calls(|| {
+        let language = moonshine.transcribe(&clips[0].0, &|| false, &mut transcript).unwrap();
+        assert_eq!(language, Some(Language::english()));
+    });
     assert_eq!(calls, 0, "recognition");
     let (mut piper, mut speech) = (piper(), speech(500_000));
     let calls = heap_calls(|| {

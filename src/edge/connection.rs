@@ -18,7 +18,7 @@ use super::uplink::Uplink;
 use crate::audio::{AudioFormat, SampleRate};
 use crate::clock;
 use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
-use crate::message::{AudioIn, Moment, ResponseKey, SpeechOut, Stamped, TextPrompt, UnitId};
+use crate::message::{AudioIn, Moment, ResponseKey, SpeechOut, Spent, Stamped, TextPrompt, UnitId};
 use crate::protocol::{
     Decoded, Decoder, EventIds, ProtocolError, ServerEvent, SessionKind, encode_audio_delta,
 };
@@ -131,18 +131,40 @@ enum Woken {
     Shutdown,
 }
 
+/// How the connection ended.
+enum End {
+    /// It is of no use any more.
+    Gone,
+    /// The client has said goodbye.
+    ByClient,
+    /// We say it.
+    ByServer(Goodbye),
+}
+
 impl Connection {
     async fn run(mut self) {
+        let end = self.converse().await;
+        self.take_spent();
+        self.shared.roster.count_tokens(self.session.unsettled());
+        match end {
+            End::Gone => {}
+            End::ByClient => self.closed_by_client().await,
+            End::ByServer(Goodbye { code, reason }) => self.close(code, &reason).await,
+        }
+    }
+
+    /// Until the connection ends.
+    async fn converse(&mut self) -> End {
         loop {
             self.drain_rings();
             self.follow_session();
             if self.write().await.is_err() {
-                return;
+                return End::Gone;
             }
             if self.writing_since.is_none()
-                && let Some(Goodbye { code, reason }) = self.goodbye.take()
+                && let Some(goodbye) = self.goodbye.take()
             {
-                return self.close(code, &reason).await;
+                return End::ByServer(goodbye);
             }
             match self.wait().await {
                 Woken::Written(Ok(())) => {
@@ -152,16 +174,17 @@ impl Connection {
                         tokio::task::yield_now().await;
                     }
                 }
-                Woken::Written(Err(_)) | Woken::Message(None) => return,
+                Woken::Written(Err(_)) | Woken::Message(None) => return End::Gone,
                 Woken::Message(Some(Ok(message))) => {
                     self.heard_at = clock::now();
+                    self.take_spent();
                     if self.take(message).is_break() {
-                        return self.closed_by_client().await;
+                        return End::ByClient;
                     }
                 }
                 Woken::Message(Some(Err(error))) => {
                     let (code, reason) = fault_of(&error);
-                    return self.close(code, &reason).await;
+                    return End::ByServer(Goodbye { code, reason });
                 }
                 Woken::Stage => {}
                 Woken::Aside(items) => {
@@ -172,7 +195,7 @@ impl Connection {
                 }
                 Woken::Timer => {
                     if self.tick().is_break() {
-                        return;
+                        return End::Gone;
                     }
                 }
                 Woken::Shutdown => self.session.handle(Input::Shutdown, clock::now()),
@@ -240,6 +263,7 @@ impl Connection {
             self.session.handle(Input::Appended { samples: 0 }, clock::now());
         }
         self.push_prompt();
+        self.take_spent();
         let now = clock::now();
         let unit = self.lease.unit();
         loop {
@@ -257,6 +281,18 @@ impl Connection {
             }
             self.session.handle(Input::Stt(event), now);
             self.follow_session();
+        }
+    }
+
+    /// Tells the session what its answer has cost, if that has become known: before anything that may end the answer.
+    fn take_spent(&mut self) {
+        let epoch = self.lease.epoch();
+        let cell = &mut self.lease.port().spent;
+        if cell.updated() {
+            let Spent { stamp, response, usage } = *cell.read();
+            if stamp.epoch == epoch {
+                self.session.spent(response, usage);
+            }
         }
     }
 

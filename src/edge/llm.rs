@@ -13,8 +13,8 @@ use super::chat::{ChatDelta, ChatError};
 use super::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
-    CallPiece, ChatRequest, ClauseItem, FailureCode, FinishReason, ResponseKey, Stamp, TextChunk, TextPrompt,
-    TokenUsage, UnitId, text_chunks,
+    CallPiece, ChatRequest, ClauseItem, FailureCode, FinishReason, ResponseKey, Spent, Stamp, TextChunk,
+    TextPrompt, TokenUsage, UnitId, text_chunks,
 };
 use crate::text::{ClauseSplitter, Speakable};
 use crate::unit::{LlmPort, Unit, UnitSlab};
@@ -168,6 +168,9 @@ impl LlmTask<'_> {
             };
             let is_text = matches!(delta, ChatDelta::Text(_));
             let ends = matches!(delta, ChatDelta::Done { .. });
+            if let ChatDelta::Done { usage, .. } = delta {
+                self.port.spent.write(Spent { stamp, response, usage });
+            }
             // Text stands before its clauses, anything else behind what was said.
             if is_text {
                 self.push_all(stamp, items(stamp, response, &delta)).await?;

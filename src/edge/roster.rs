@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 
 use crate::clock;
-use crate::message::{Moment, UnitId};
+use crate::message::{Moment, TokenUsage, UnitId};
 use crate::protocol::{ResponseStatus, ServerEvent};
 use crate::unit::{SlotState, UnitSlab};
 
@@ -105,13 +105,24 @@ impl Roster {
                     }
                     _ => totals.responses_completed += 1,
                 }
-                if let Some(usage) = &response.usage {
-                    totals.input_tokens += u64::from(usage.input);
-                    totals.output_tokens += u64::from(usage.output);
+                drop(totals);
+                if let Some(usage) = response.usage {
+                    self.count_tokens(TokenUsage {
+                        input: usage.input,
+                        input_cached: usage.input_cached,
+                        output: usage.output,
+                    });
                 }
             }
             _ => {}
         }
+    }
+
+    /// A response has cost so many tokens, as the language model's server says.
+    pub fn count_tokens(&self, usage: TokenUsage) {
+        let mut totals = lock(&self.totals);
+        totals.input_tokens += u64::from(usage.input);
+        totals.output_tokens += u64::from(usage.output);
     }
 
     /// A call was passed on to the language model and answered with this HTTP status.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use super::bell::Wakers;
-use super::speech_server::{Recogniser, SpeechError};
+use super::speech_server::{Heard, Recogniser, SpeechError};
 use crate::limits::UTTERANCE_SAMPLES_MAX;
 use crate::message::{FailureCode, SpeechHints, UnitId};
 use crate::sync::PortGuard;
@@ -50,7 +50,7 @@ struct Waiting {
 }
 
 /// What came of a request; an error of the outer kind is a panic.
-type Outcome = std::thread::Result<Result<String, SpeechError>>;
+type Outcome = std::thread::Result<Result<Heard, SpeechError>>;
 
 /// The request that is under way.
 struct Call {
@@ -119,7 +119,9 @@ impl SttTask {
             return UnitCounters::count(&self.unit.counters.stale_items);
         }
         let code = match outcome {
-            Ok(Ok(transcript)) => return push_transcript(&mut self.port.events, piece, &transcript),
+            Ok(Ok(Heard { text, language })) => {
+                return push_transcript(&mut self.port.events, piece, &text, language);
+            }
             Ok(Err(error)) => {
                 tracing::warn!(unit = %self.id, %error, "speech recognition");
                 FailureCode::SttFailed

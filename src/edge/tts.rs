@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::bell::Wakers;
 use super::speech_server::{SpeechError, Voice};
+use crate::language::Language;
 use crate::limits::RESAMPLE_SAMPLES;
 use crate::message::{FRAME_SAMPLES, FailureCode, ResponseKey, Stamp, UnitId};
 use crate::sync::PortGuard;
@@ -25,6 +26,7 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
         voice,
         port: slab.unit(unit).tts.borrow(),
         failed: None,
+        language: None,
     };
     loop {
         let Some(answer) = task.port.next_clause(task.unit) else {
@@ -61,6 +63,8 @@ struct TtsTask {
     port: PortGuard<'static, TtsPort>,
     /// The last answer that failed: its other clauses are not asked for.
     failed: Option<Answer>,
+    /// Of an answer, the last language that its text has shown.
+    language: Option<(Answer, Language)>,
 }
 
 impl TtsTask {
@@ -81,12 +85,19 @@ impl TtsTask {
     async fn speak(&mut self, answer: Answer, text: &str) -> Result<Result<(), SpeechError>, Stale> {
         let (stamp, response) = answer;
         let speed = self.port.state.settings.speed;
+        let language = self.language_of(answer, text);
         let voice = Arc::clone(&self.voice);
-        let mut stream =
-            match unless_stale(self.unit, stamp, self.wakers.tts(self.id), voice.speak(text, speed)).await? {
-                Ok(stream) => stream,
-                Err(error) => return Ok(Err(error)),
-            };
+        let mut stream = match unless_stale(
+            self.unit,
+            stamp,
+            self.wakers.tts(self.id),
+            voice.speak(text, speed, language),
+        )
+        .await?
+        {
+            Ok(stream) => stream,
+            Err(error) => return Ok(Err(error)),
+        };
         loop {
             let (samples, rate) =
                 match unless_stale(self.unit, stamp, self.wakers.tts(self.id), stream.next()).await? {
@@ -110,6 +121,18 @@ impl TtsTask {
             self.push_frame(stamp, response).await?;
         }
         Ok(Ok(()))
+    }
+
+    /// The language of `text`: what it shows, else that of the text before it, else the user's.
+    fn language_of(&mut self, answer: Answer, text: &str) -> Option<Language> {
+        if !self.voice.depends_on_language() {
+            return None;
+        }
+        if let Some(language) = Language::of_text(text) {
+            self.language = Some((answer, language));
+        }
+        let before = self.language.filter(|(of, _)| *of == answer).map(|(_, language)| language);
+        before.or(self.port.state.settings.language)
     }
 
     /// Sends a frame as soon as there is room.

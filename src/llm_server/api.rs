@@ -41,8 +41,8 @@ impl ApiError {
     }
 }
 
-/// Body of `POST /v1/chat/completions`. Fields that change nothing here (`model`, `user`, …) are ignored; those that
-/// would be silently disobeyed are refused.
+/// Body of `POST /v1/chat/completions`. Fields that change nothing here (`model`, `user`, `reasoning_effort`: this model
+/// does not think, …) are ignored; those that would be silently disobeyed are refused.
 #[derive(Deserialize)]
 struct Body {
     messages: Vec<Message>,
@@ -64,6 +64,7 @@ struct Body {
     stop: Option<Value>,
     tools: Option<Vec<ToolBody>>,
     tool_choice: Option<Value>,
+    parallel_tool_calls: Option<bool>,
     logprobs: Option<bool>,
     response_format: Option<Value>,
 }
@@ -115,7 +116,11 @@ impl ApiRequest {
         let mut body: Body =
             serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(error.to_string()))?;
         refuse_unsupported(&body)?;
-        let tools = Toolbox::parse(body.tools.take(), body.tool_choice.as_ref())?;
+        let tools = Toolbox::parse(
+            body.tools.take(),
+            body.tool_choice.as_ref(),
+            body.parallel_tool_calls != Some(false),
+        )?;
         let limit = match body.max_completion_tokens.or(body.max_tokens) {
             Some(0) => return Err(ApiError::invalid("max_tokens: found 0, expected 1 or more")),
             Some(hard) => Limit { hard, soft: None },

@@ -41,6 +41,8 @@ pub(super) enum Part {
 pub(super) struct CallParser {
     /// Functions that may be called.
     functions: Vec<String>,
+    /// Calls that may still be made; what the model calls beyond them is dropped.
+    left: usize,
     /// What has been read and is not yet known to be text or a call.
     held: String,
     state: State,
@@ -75,9 +77,18 @@ enum Reading {
 }
 
 impl CallParser {
-    pub(super) fn new(functions: Vec<String>) -> Self {
+    /// Of calls of `functions`, the first `calls_max` come out.
+    pub(super) fn new(functions: Vec<String>, calls_max: usize) -> Self {
         let held = String::new();
-        Self { functions, held, state: State::Text, fenced: false, trims: true, has_text: false }
+        Self {
+            functions,
+            left: calls_max,
+            held,
+            state: State::Text,
+            fenced: false,
+            trims: true,
+            has_text: false,
+        }
     }
 
     /// Reads `piece` and appends to `parts` what is certain.
@@ -217,7 +228,10 @@ impl CallParser {
         self.trims = true;
         for (name, arguments) in calls {
             if self.functions.contains(&name) {
-                parts.push(Part::Call { name, arguments });
+                if let Some(left) = self.left.checked_sub(1) {
+                    self.left = left;
+                    parts.push(Part::Call { name, arguments });
+                }
             } else {
                 tracing::debug!(name, "the model calls a function that it does not have");
             }
@@ -341,7 +355,11 @@ mod tests {
 
     /// What comes of an answer in these pieces: text as it is, calls as `name(arguments)` in angle quotes.
     fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
-        let mut parser = CallParser::new(vec!["f".to_owned(), "g".to_owned()]);
+        read_up_to(usize::MAX, pieces)
+    }
+
+    fn read_up_to<'a>(calls_max: usize, pieces: impl IntoIterator<Item = &'a str>) -> String {
+        let mut parser = CallParser::new(vec!["f".to_owned(), "g".to_owned()], calls_max);
         let mut parts = Vec::new();
         for piece in pieces {
             parser.feed(piece, &mut parts);
@@ -362,6 +380,13 @@ mod tests {
         }
         let characters = written.char_indices().map(|(at, c)| &written[at..at + c.len_utf8()]);
         assert_eq!(read(characters), expected, "{written:?} by characters");
+    }
+
+    #[test]
+    fn where_one_call_may_be_made_the_first_is() {
+        let two = "<tool_call>[{\"name\":\"f\"},{\"name\":\"g\"}]</tool_call> and <tool_call>{\"name\":\"f\"}</tool_call>";
+        assert_eq!(read([two]), "«f({})»«g({})»and «f({})»");
+        assert_eq!(read_up_to(1, [two]), "«f({})»and ");
     }
 
     #[test]

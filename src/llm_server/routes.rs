@@ -102,13 +102,7 @@ impl Served {
             model: self.weights.name().to_owned(),
             created,
         };
-        Ok(Answer {
-            progress,
-            head,
-            parser: CallParser::new(request.tools.names()),
-            calls: 0,
-            _permit: permit,
-        })
+        Ok(Answer { progress, head, parser: request.tools.parser(), calls: 0, _permit: permit })
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::api::ApiError;
 use super::call_grammar::call_grammar;
-use super::call_parser::{CLOSING, OPENING};
+use super::call_parser::{CLOSING, CallParser, OPENING};
 
 /// One of a request's `tools`.
 #[derive(Debug, Deserialize)]
@@ -44,11 +44,18 @@ pub(super) struct Toolbox {
     functions: Vec<Function>,
     /// It must call one.
     must_call: bool,
+    /// It may make more than one call.
+    may_repeat: bool,
 }
 
 impl Toolbox {
-    /// Reads `tools` and `tool_choice`. With the choice `none` there are no functions; with that of one there is that.
-    pub(super) fn parse(tools: Option<Vec<ToolBody>>, choice: Option<&Value>) -> Result<Self, ApiError> {
+    /// Reads `tools`, `tool_choice` and whether there may be several calls (`parallel_tool_calls`). With the choice `none`
+    /// there are no functions; with that of one there is that.
+    pub(super) fn parse(
+        tools: Option<Vec<ToolBody>>,
+        choice: Option<&Value>,
+        may_repeat: bool,
+    ) -> Result<Self, ApiError> {
         let functions = tools.unwrap_or_default().into_iter().map(|tool| match tool.function {
             Some(function) if tool.kind == "function" => Ok(function),
             _ => Err(ApiError::invalid(format!("tools: found type {:?}, expected function", tool.kind))),
@@ -77,7 +84,7 @@ impl Toolbox {
             let problem = format!("tool_choice: found {choice}, expected a function among the tools");
             return Err(ApiError::invalid(problem));
         }
-        Ok(Self { functions, must_call })
+        Ok(Self { functions, must_call, may_repeat })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -87,6 +94,11 @@ impl Toolbox {
     /// Names of the functions.
     pub(super) fn names(&self) -> Vec<String> {
         self.functions.iter().map(|function| function.name.clone()).collect()
+    }
+
+    /// What takes the calls out of the answer.
+    pub(super) fn parser(&self) -> CallParser {
+        CallParser::new(self.names(), if self.may_repeat { usize::MAX } else { 1 })
     }
 
     /// The grammar of the answer, if it must be a call.

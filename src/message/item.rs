@@ -3,6 +3,7 @@
 use super::hint::SpeechHints;
 use super::ids::{CommitId, Epoch, ResponseKey, Stamp, UtteranceId};
 use crate::audio::SampleRate;
+use crate::language::Language;
 
 /// Samples of one frame between edge and stages: 20 ms at 24 kHz, the usual append of a Realtime client; 60 ms at 8 kHz,
 /// 10 ms at 48 kHz.
@@ -252,6 +253,12 @@ impl TextChunk {
     }
 }
 
+impl PartialEq for TextChunk {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
 impl std::fmt::Debug for TextChunk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.as_str())
@@ -304,6 +311,8 @@ pub enum SttEvent {
         utterance: UtteranceId,
         /// The text.
         chunk: TextChunk,
+        /// The language that it is in; `None`: the recogniser does not say.
+        language: Option<Language>,
         /// Nothing of this transcript follows.
         last: bool,
     },
@@ -332,6 +341,18 @@ pub struct TokenUsage {
     pub input_cached: u32,
     /// Tokens of the completion.
     pub output: u32,
+}
+
+/// Language model → session, by triple buffer, ahead of the answer in the rings: what it has cost. An answer that is
+/// broken off after its last token and before its last audio has cost as much.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    /// Inherited from the prompt.
+    pub stamp: Stamp,
+    /// On which response.
+    pub response: ResponseKey,
+    /// How much.
+    pub usage: TokenUsage,
 }
 
 /// How a completion ended.
@@ -609,11 +630,13 @@ pub struct TtsSettings {
     pub rate: SampleRate,
     /// Speed of speech, `0.25..=4.0`.
     pub speed: f32,
+    /// The language that the user speaks, for text that does not show its own; `None`: it is not known.
+    pub language: Option<Language>,
 }
 
 impl Default for TtsSettings {
     fn default() -> Self {
-        Self { rate: SampleRate::HZ_24K, speed: 1.0 }
+        Self { rate: SampleRate::HZ_24K, speed: 1.0, language: None }
     }
 }
 

@@ -9,12 +9,14 @@ mod item;
 mod moment;
 mod prompt;
 
-pub use hint::{Language, SpeechHints};
+pub use hint::SpeechHints;
 pub use ids::{CommitId, Epoch, Generation, ResponseKey, Stamp, UnitId, UtteranceId};
 pub use item::{
     AudioFrame, AudioIn, CallPiece, ClauseItem, FRAME_SAMPLES, FailureCode, FinishReason, RateLimit,
-    RateLimits, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, SpeechOut, Stamped, SttEvent,
+    RateLimits, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, SpeechOut, Spent, Stamped, SttEvent,
     TEXT_CHUNK_BYTES, TextChunk, TokenUsage, TtsSettings, VadEvent, VadMode, VadSettings, text_chunks,
 };
 pub use moment::Moment;
-pub use prompt::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, TextPrompt, ToolChoice, UserPart};
+pub use prompt::{
+    ChatMessage, ChatRequest, FunctionCall, FunctionTool, ReasoningEffort, TextPrompt, ToolChoice, UserPart,
+};

@@ -91,8 +91,36 @@ pub enum ToolChoice {
     Function(String),
 }
 
+/// How much a model thinks before it answers, where it can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words of the API")]
+pub enum ReasoningEffort {
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+}
+
+impl ReasoningEffort {
+    /// The word of the API.
+    ///
+    /// # Source
+    /// `realtime_reasoning_effort.py`, openai 3.57.0.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+        }
+    }
+}
+
 /// One completion to make.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatRequest {
     /// Instructions and history, oldest first.
     pub messages: Vec<ChatMessage>,
@@ -100,6 +128,10 @@ pub struct ChatRequest {
     pub tools: Vec<FunctionTool>,
     /// Which of them are. [`ToolChoice::Auto`] if there are none.
     pub tool_choice: ToolChoice,
+    /// Whether there may be more than one call; `None`: as the model server likes.
+    pub parallel_tool_calls: Option<bool>,
+    /// How much the model thinks; `None`: as the model server likes.
+    pub reasoning: Option<ReasoningEffort>,
     /// Limit of the completion, calls included; `None`: the model server's own.
     pub tokens_max: Option<u32>,
     /// Whether the answer is spoken (audio) or only written (text).

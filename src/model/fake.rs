@@ -18,6 +18,7 @@ use super::{
     TurnModel, VadModel,
 };
 use crate::audio::SampleRate;
+use crate::language::Language;
 use crate::limits::UTTERANCE_SAMPLES_MAX;
 
 /// Fake detector: a window is speech if the mean of |sample| exceeds 300. Has no state.
@@ -103,7 +104,7 @@ impl SttModel for FakeStt {
         audio: &[i16],
         stale: &StaleCheck<'_>,
         transcript: &mut String,
-    ) -> Result<(), ModelError> {
+    ) -> Result<Option<Language>, ModelError> {
         transcript.clear();
         if stale() {
             return Err(ModelError::Stale);
@@ -113,7 +114,7 @@ impl SttModel for FakeStt {
             write!(transcript, "say dur={ANSWER_SECONDS} tag={tag}")
                 .expect("writing to a string does not fail");
         }
-        Ok(())
+        Ok(None)
     }
 }
 

@@ -17,6 +17,7 @@ pub mod smart_turn;
 mod speech;
 
 use crate::audio::SampleRate;
+use crate::language::Language;
 
 pub use detector::{DETECTOR_CONTEXT, DETECTOR_STATE, DETECTOR_WINDOW, DetectorStream};
 pub use speech::{Speech, SpeechSource};
@@ -82,7 +83,8 @@ pub trait SttModel: Send {
     /// Longest utterance in samples at 16 kHz that the model takes in one call.
     fn samples_max(&self) -> usize;
     /// Writes what was said in `audio` (mono, 16 kHz) into `transcript`, which is cleared first. Speech-free audio
-    /// may give an empty transcript. `stale` is asked between decoder steps.
+    /// may give an empty transcript. `stale` is asked between decoder steps. Returns the language that it was in, if the
+    /// model can tell.
     ///
     /// # Errors
     /// [`ModelError::Stale`] when `stale` said so, [`ModelError::Runtime`] if the library fails.
@@ -91,7 +93,7 @@ pub trait SttModel: Send {
         audio: &[i16],
         stale: &StaleCheck<'_>,
         transcript: &mut String,
-    ) -> Result<(), ModelError>;
+    ) -> Result<Option<Language>, ModelError>;
 }
 
 /// Speech synthesis of one clause.

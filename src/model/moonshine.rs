@@ -18,6 +18,7 @@ use super::graph::{self, ANY, PortSpec, index_of};
 use super::ort::{ElementType, Graph, GraphOptions, Library, Port, Tensor, Terminate, Value};
 use super::{ModelError, StaleCheck, SttModel};
 use crate::audio::pcm;
+use crate::language::Language;
 use crate::limits::UTTERANCE_SAMPLES_MAX;
 
 mod tokens;
@@ -256,7 +257,7 @@ impl SttModel for Moonshine {
         audio: &[i16],
         stale: &StaleCheck<'_>,
         transcript: &mut String,
-    ) -> Result<(), ModelError> {
+    ) -> Result<Option<Language>, ModelError> {
         transcript.clear();
         let mut rest = audio;
         while !rest.is_empty() {
@@ -270,7 +271,7 @@ impl SttModel for Moonshine {
             }
             transcript.push_str(text);
         }
-        Ok(())
+        Ok(Some(Language::english()))
     }
 }
 

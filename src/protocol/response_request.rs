@@ -4,7 +4,7 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::audio::AudioFormat;
-use crate::message::{FunctionTool, ToolChoice};
+use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
 use super::audio_format::audio_format;
 use super::client_event::{ELEMENTS_MAX, TEXT_BYTES_MAX};
@@ -12,8 +12,8 @@ use super::error::Fault;
 use super::field::{Field, Fields};
 use super::id::ItemId;
 use super::item::ClientItem;
-use super::session_update::voice;
-use super::tool::{tool_choice, tools};
+use super::session_update::{Patch, refuse_stored_prompt, voice};
+use super::tool::{reasoning, tool_choice, tools};
 
 /// Most tokens of one response that can be asked for. Source: `realtime_response_create_params.py`, openai
 /// 3.57.0.
@@ -65,6 +65,10 @@ pub struct ResponseRequest {
     pub tools: Option<Vec<FunctionTool>>,
     /// Instead of the session's choice.
     pub tool_choice: Option<ToolChoice>,
+    /// Instead of the session's: whether there may be more than one call.
+    pub parallel_tool_calls: Option<bool>,
+    /// Instead of the session's: how much the model thinks.
+    pub reasoning: Option<ReasoningEffort>,
     /// Instead of the session's output format.
     pub format: Option<AudioFormat>,
     /// Instead of the session's voice.
@@ -141,6 +145,7 @@ impl Serialize for MaxTokens {
 impl ResponseRequest {
     pub(super) fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
         let response = field.fields()?;
+        refuse_stored_prompt(&response)?;
         let audio = response.optional("audio", Field::fields)?;
         let output = audio.map(|audio| audio.optional("output", Field::fields)).transpose()?.flatten();
         let of_output = |output: &Fields<'_, '_>| {
@@ -158,6 +163,8 @@ impl ResponseRequest {
             tokens_max: response.optional("max_output_tokens", MaxTokens::read)?,
             tools: response.optional("tools", tools)?,
             tool_choice: response.optional("tool_choice", tool_choice)?,
+            parallel_tool_calls: response.optional("parallel_tool_calls", Field::boolean)?,
+            reasoning: response.optional("reasoning", reasoning)?.and_then(Patch::set),
             format,
             voice,
             metadata: response.optional("metadata", metadata)?,

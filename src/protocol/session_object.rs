@@ -4,7 +4,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use crate::audio::AudioFormat;
-use crate::message::{FunctionTool, ToolChoice};
+use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
 use super::audio_format::ShownFormat;
 use super::id::SessionId;
@@ -31,6 +31,10 @@ pub struct SessionObject {
     pub tools: Vec<FunctionTool>,
     /// Which of them it calls.
     pub tool_choice: ToolChoice,
+    /// Whether it may make more than one call; `None`: as the model server likes.
+    pub parallel_tool_calls: Option<bool>,
+    /// How much it thinks; `None`: as the model server likes.
+    pub reasoning: Option<ReasoningEffort>,
     /// What happens to a conversation that outgrows the model's context.
     pub truncation: Truncation,
     /// Kept and shown.
@@ -142,6 +146,9 @@ impl Serialize for SessionObject {
         map.serialize_entry("instructions", &self.instructions)?;
         map.serialize_entry("tools", &self.tools.iter().map(ShownTool).collect::<Vec<_>>())?;
         map.serialize_entry("tool_choice", &ShownChoice(&self.tool_choice))?;
+        map.serialize_entry("parallel_tool_calls", &self.parallel_tool_calls)?;
+        let reasoning = self.reasoning.map(|effort| json!({"effort": effort.as_str()}));
+        map.serialize_entry("reasoning", &reasoning)?;
         map.serialize_entry("max_output_tokens", &self.tokens_max)?;
         map.serialize_entry("truncation", &self.truncation.on_wire())?;
         map.serialize_entry("tracing", &self.tracing)?;

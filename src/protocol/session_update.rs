@@ -1,15 +1,16 @@
 //! `session.update`: what the client wants changed, each field absent, cleared or set.
 
 use crate::audio::AudioFormat;
+use crate::language::Language;
 use crate::limits::PREFIX_MS_MAX;
-use crate::message::{FunctionTool, Language, ToolChoice};
+use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
 use super::audio_format::audio_format;
 use super::client_event::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::{Field, Fields};
 use super::response_request::{MaxTokens, Modality};
-use super::tool::{tool_choice, tools};
+use super::tool::{reasoning, tool_choice, tools};
 
 /// A field of an update. `null` is not the same as absent: it puts the field back to what it is when nobody
 /// sets it.
@@ -172,6 +173,8 @@ pub struct SessionUpdate {
     pub tokens_max: Patch<MaxTokens>,
     pub tools: Patch<Vec<FunctionTool>>,
     pub tool_choice: Patch<ToolChoice>,
+    pub parallel_tool_calls: Patch<Option<bool>>,
+    pub reasoning: Patch<Option<ReasoningEffort>>,
     pub truncation: Patch<Truncation>,
     pub tracing: Patch<serde_json::Value>,
     pub input_format: Patch<AudioFormat>,
@@ -206,6 +209,12 @@ impl SessionUpdate {
             tokens_max: session.patch("max_output_tokens", MaxTokens::read)?,
             tools: session.patch("tools", tools)?,
             tool_choice: session.patch("tool_choice", tool_choice)?,
+            parallel_tool_calls: session.patch("parallel_tool_calls", |field| field.boolean().map(Some))?,
+            reasoning: match session.patch("reasoning", reasoning)? {
+                Patch::Keep | Patch::Set(Patch::Keep) => Patch::Keep,
+                Patch::Clear | Patch::Set(Patch::Clear) => Patch::Clear,
+                Patch::Set(Patch::Set(effort)) => Patch::Set(Some(effort)),
+            },
             truncation: session.patch("truncation", truncation)?,
             tracing: session.patch("tracing", tracing)?,
             input_format: nested(&input, "format", audio_format)?,
@@ -316,9 +325,7 @@ fn tracing(field: &Field<'_, '_>) -> Result<serde_json::Value, Fault> {
 
 /// What would be disobeyed in silence.
 fn refuse_not_implemented(session: &Fields<'_, '_>) -> Result<(), Fault> {
-    session.optional("prompt", |prompt| {
-        Err::<(), _>(prompt.not_implemented("a stored prompt", "'instructions'"))
-    })?;
+    refuse_stored_prompt(session)?;
     session.optional("include", |include| match include.elements()?.first() {
         None => Ok(()),
         Some(first) => match first.text()? {
@@ -329,6 +336,14 @@ fn refuse_not_implemented(session: &Fields<'_, '_>) -> Result<(), Fault> {
         },
     })?;
     Ok(())
+}
+
+/// A prompt that is stored somewhere else, in a session or a response.
+pub(super) fn refuse_stored_prompt(fields: &Fields<'_, '_>) -> Result<(), Fault> {
+    let refused = fields.optional("prompt", |prompt| {
+        Err::<(), _>(prompt.not_implemented("a stored prompt", "'instructions'"))
+    });
+    refused.map(|_| ())
 }
 
 /// A member of an object that itself may be absent or `null`; nothing is in it then.

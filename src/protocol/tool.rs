@@ -1,13 +1,14 @@
-//! Functions that a client offers to the model, and which of them the model shall call.
+//! Functions that a client offers to the model, which of them the model shall call, and how much it thinks before.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::json;
 
-use crate::message::{FunctionTool, ToolChoice};
+use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
 use super::client_event::{ELEMENTS_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::Field;
+use super::session_update::Patch;
 
 /// Longest name of a function, bytes. Source: OpenAI API reference, `tools.function.name`.
 const FUNCTION_NAME_BYTES_MAX: usize = 64;
@@ -67,6 +68,18 @@ pub(super) fn tool_choice(field: &Field<'_, '_>) -> Result<ToolChoice, Fault> {
         "function" => choice.required("name", function_name).map(ToolChoice::Function),
         found @ "mcp" => Err(kind.not_implemented(format!("a tool of type '{found}'"), FUNCTIONS)),
         other => Err(kind.wrong_word(other, "'function'")),
+    })
+}
+
+/// Reads `reasoning`; an object without `effort` changes nothing.
+pub(super) fn reasoning(field: &Field<'_, '_>) -> Result<Patch<ReasoningEffort>, Fault> {
+    field.fields()?.patch("effort", |effort| match effort.text()? {
+        "minimal" => Ok(ReasoningEffort::Minimal),
+        "low" => Ok(ReasoningEffort::Low),
+        "medium" => Ok(ReasoningEffort::Medium),
+        "high" => Ok(ReasoningEffort::High),
+        "xhigh" => Ok(ReasoningEffort::Xhigh),
+        other => Err(effort.wrong_word(other, "'minimal', 'low', 'medium', 'high' or 'xhigh'")),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Responses of a session: who may have one, what the model is asked, and how each ends.
 
 use crate::audio::SampleRate;
+use crate::language::Language;
 use crate::message::{
     ChatRequest, FinishReason, Moment, ResponseKey, SpeechOut, TokenUsage, ToolChoice, TtsSettings,
 };
@@ -84,6 +85,8 @@ impl Session {
             tokens_max,
             tools,
             tool_choice,
+            parallel_tool_calls,
+            reasoning,
             format,
             voice,
             metadata,
@@ -97,6 +100,8 @@ impl Session {
             input,
             tools: tools.unwrap_or_else(|| settings.tools.clone()),
             tool_choice: tool_choice.unwrap_or_else(|| settings.tool_choice.clone()),
+            parallel_tool_calls: parallel_tool_calls.or(settings.parallel_tool_calls),
+            reasoning: reasoning.or(settings.reasoning),
         };
         let mut response = Response::new(ResponseKey(self.next_response), question);
         self.next_response = self.next_response.wrapping_add(1);
@@ -182,7 +187,8 @@ impl Session {
             MaxTokens::AtMost(tokens) => Some(tokens),
         };
         let (spoken, aside) = (response.modality == Modality::Audio, response.is_aside());
-        let voice = TtsSettings { rate: response.format.rate(), speed: self.settings.speed };
+        let language = settings::set_language(&self.settings).or(self.user_language.recent());
+        let voice = TtsSettings { rate: response.format.rate(), speed: self.settings.speed, language };
         if reads_conversation && self.conversation.is_too_long() {
             let (kind, code) = ("invalid_request_error", "context_length_exceeded");
             let message = "the conversation is longer than the model can read, and truncation is disabled";
@@ -190,10 +196,20 @@ impl Session {
             self.finish_response(key, ResponseStatus::Failed(error), None);
             return;
         }
-        let Question { instructions, input, tools, tool_choice, .. } = *question;
-        let messages = self.messages(instructions, input);
+        let Question { instructions, input, tools, tool_choice, parallel_tool_calls, reasoning, .. } =
+            *question;
+        let told = language.filter(|_| self.language_prompt && reads_conversation);
+        let messages = self.messages(instructions, input, told);
         let tool_choice = if tools.is_empty() { ToolChoice::Auto } else { tool_choice };
-        let request = Box::new(ChatRequest { messages, tools, tool_choice, tokens_max, spoken });
+        let request = Box::new(ChatRequest {
+            messages,
+            tools,
+            tool_choice,
+            parallel_tool_calls,
+            reasoning,
+            tokens_max,
+            spoken,
+        });
         if aside {
             self.command(Command::Aside { response: key, request });
             return;
@@ -205,10 +221,20 @@ impl Session {
         self.command(Command::Prompt { response: key, request });
     }
 
-    /// What the model is to see: instructions, then the conversation or what the client gave instead of it.
-    fn messages(&self, instructions: Option<String>, input: Option<Vec<InputItem>>) -> Vec<ChatMessage> {
+    /// What the model is to see: instructions, with the `language` that it is told, then the conversation or what the client
+    /// gave instead of it.
+    fn messages(
+        &self,
+        instructions: Option<String>,
+        input: Option<Vec<InputItem>>,
+        language: Option<Language>,
+    ) -> Vec<ChatMessage> {
         let mut messages = Vec::new();
-        let instructions = instructions.unwrap_or_else(|| self.settings.instructions.clone());
+        let mut instructions = instructions.unwrap_or_else(|| self.settings.instructions.clone());
+        if let Some(language) = language.and_then(|language| language.name()) {
+            let gap = if instructions.is_empty() { "" } else { "\n\n" };
+            instructions += &format!("{gap}The user speaks {language}. Answer in {language}.");
+        }
         if !instructions.is_empty() {
             messages.push(ChatMessage::System(instructions));
         }
@@ -268,6 +294,17 @@ impl Session {
         self.response.iter().chain(&self.asides).any(|it| it.key == key && it.question.is_none())
     }
 
+    /// What a response has cost, as soon as it is known: the answer is written, and may not be spoken yet.
+    pub fn spent(&mut self, response: ResponseKey, usage: TokenUsage) {
+        self.with(response, |response, _, _| response.spent = usage);
+    }
+
+    /// What is known of the cost of responses that have not ended.
+    #[must_use]
+    pub fn unsettled(&self) -> TokenUsage {
+        self.response.as_ref().map_or_else(TokenUsage::default, |response| response.spent)
+    }
+
     /// Does something with a response that the model has been asked for.
     fn with(&mut self, key: ResponseKey, act: impl FnOnce(&mut Response, &mut Outbox, &mut Conversation)) {
         let Self { response, asides, outbox, conversation, .. } = self;
@@ -320,7 +357,7 @@ impl Session {
     }
 
     /// The only end of a response: closes its item and says `response.done`. Tokens are zero where they are not
-    /// known: the model server tells them at the end of an answer.
+    /// known: the model server tells them when it has written the whole answer.
     fn finish_response(&mut self, key: ResponseKey, status: ResponseStatus, usage: Option<TokenUsage>) {
         let aside = self.asides.iter().position(|aside| aside.key == key);
         let taken = match aside {
@@ -334,7 +371,7 @@ impl Session {
             self.command(Command::DropAside(key));
         }
         response.close(status.item_status(), &mut self.outbox, &mut self.conversation);
-        let usage = usage.unwrap_or_default();
+        let usage = usage.unwrap_or(response.spent);
         let usage = Usage {
             input: usage.input,
             input_cached: usage.input_cached,

@@ -46,6 +46,7 @@ mod spoken;
 mod timer;
 mod transcript;
 mod turn;
+mod user_language;
 
 use std::time::Duration;
 
@@ -64,6 +65,7 @@ use outbox::Outbox;
 use response::Response;
 use timer::{Timer, Timers};
 use turn::Hearing;
+use user_language::UserLanguage;
 
 pub use settings::SessionConfig;
 
@@ -198,6 +200,11 @@ pub struct Session {
     has_spoken: bool,
     /// What the voice was told last.
     voice: TtsSettings,
+    /// What the recogniser was told last.
+    hints: SpeechHints,
+    user_language: UserLanguage,
+    /// Whether the model is told of it.
+    language_prompt: bool,
     /// Audio of the user that no response has answered.
     heard_ms: u32,
     /// Audio that had come when the user fell silent.
@@ -231,6 +238,9 @@ impl Session {
             owed: false,
             has_spoken: false,
             voice: TtsSettings::default(),
+            hints: SpeechHints::default(),
+            user_language: UserLanguage::default(),
+            language_prompt: config.language_prompt,
             heard_ms: 0,
             idle_from_ms: 0,
             now,
@@ -333,19 +343,23 @@ impl Session {
         if vad != settings::vad_settings(&self.settings) {
             self.command(Command::VadSettings(vad));
         }
-        let told = |settings: &SessionObject| {
-            settings.transcription.clone().map_or((None, None), |it| (it.language, it.prompt))
-        };
-        if told(&next) != told(&self.settings) {
-            self.command(Command::SpeechHints(Box::new(settings::speech_hints(&next))));
-        }
         if settings::idle_timeout(&next).is_none() {
             self.timers.stop(Timer::Idle);
         }
         self.conversation.truncation = next.truncation;
         self.settings = next;
+        self.tell_recogniser();
         self.send(ServerEvent::SessionUpdated(Box::new(self.settings.clone())));
         Ok(())
+    }
+
+    /// Tells the recogniser what has changed of what it must know.
+    fn tell_recogniser(&mut self) {
+        let hints = settings::speech_hints(&self.settings, self.user_language.recent());
+        if hints != self.hints {
+            self.hints = hints;
+            self.command(Command::SpeechHints(Box::new(hints)));
+        }
     }
 
     fn create_item(&mut self, item: ClientItem, place: Option<&str>) -> Result<(), Fault> {

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::audio::AudioFormat;
 use crate::message::{
-    CallPiece, CommitId, FailureCode, FunctionCall, FunctionTool, Moment, ResponseKey, ToolChoice,
-    UtteranceId,
+    CallPiece, CommitId, FailureCode, FunctionCall, FunctionTool, Moment, ReasoningEffort, ResponseKey,
+    TokenUsage, ToolChoice, UtteranceId,
 };
 use crate::protocol::{
     AudioDelta, Content, ErrorObject, InputItem, Item, ItemBody, ItemId, ItemStatus, MaxTokens, Modality,
@@ -39,6 +39,8 @@ pub(super) struct Response {
     blank: String,
     /// Audio of the user that it is the first to answer.
     pub(super) heard_ms: u32,
+    /// What the model server has told of its cost, though the answer may not have come to its end.
+    pub(super) spent: TokenUsage,
     /// Audio of its items that are done.
     spoken_ms: u32,
     /// Until when a client that plays its audio as it comes has something to play.
@@ -54,6 +56,8 @@ pub(super) struct Question {
     pub(super) input: Option<Vec<InputItem>>,
     pub(super) tools: Vec<FunctionTool>,
     pub(super) tool_choice: ToolChoice,
+    pub(super) parallel_tool_calls: Option<bool>,
+    pub(super) reasoning: Option<ReasoningEffort>,
 }
 
 /// What a prompt waits for.
@@ -89,6 +93,7 @@ impl Response {
             open: None,
             blank: String::new(),
             heard_ms: 0,
+            spent: TokenUsage::default(),
             spoken_ms: 0,
             played_until: None,
         }

@@ -4,7 +4,8 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use crate::audio::AudioFormat;
-use crate::message::{Language, SpeechHints, TextChunk, ToolChoice, VadMode, VadSettings};
+use crate::language::Language;
+use crate::message::{SpeechHints, TextChunk, ToolChoice, VadMode, VadSettings};
 use crate::protocol::{
     Eagerness, Fault, MaxTokens, Modality, Patch, SessionId, SessionKind, SessionObject, SessionUpdate,
     Transcription, TranscriptionUpdate, Truncation, TurnDetection, TurnDetectionUpdate, TurnMode, quoted,
@@ -25,6 +26,8 @@ pub struct SessionConfig {
     /// the oldest whole turns are forgotten. Default 16 KiB, about 4,000 tokens of English. More than the
     /// model's context holds makes every later response fail.
     pub history_bytes_max: usize,
+    /// Whether the model is told which language the user speaks, where that is known. Default false.
+    pub language_prompt: bool,
     /// Whether the model can be shown images. Default false.
     pub images: bool,
     /// Whether addresses of images are passed on, for the model server to fetch. Default false.
@@ -44,6 +47,7 @@ impl Default for SessionConfig {
                            headings or other markup."
                     .to_owned(),
             history_bytes_max: 16 * 1_024,
+            language_prompt: false,
             images: false,
             image_urls: false,
             session_max: None,
@@ -63,6 +67,8 @@ impl SessionConfig {
             tokens_max: MaxTokens::Unlimited,
             tools: Vec::new(),
             tool_choice: ToolChoice::Auto,
+            parallel_tool_calls: None,
+            reasoning: None,
             truncation: Truncation::Auto,
             tracing: None,
             input_format: AudioFormat::DEFAULT,
@@ -106,6 +112,8 @@ pub(super) fn updated(
     update.tokens_max.apply(&mut next.tokens_max, || defaults.tokens_max);
     update.tools.apply(&mut next.tools, || defaults.tools.clone());
     update.tool_choice.apply(&mut next.tool_choice, || defaults.tool_choice.clone());
+    update.parallel_tool_calls.apply(&mut next.parallel_tool_calls, || defaults.parallel_tool_calls);
+    update.reasoning.apply(&mut next.reasoning, || defaults.reasoning);
     update.truncation.apply(&mut next.truncation, || defaults.truncation);
     update.input_format.apply(&mut next.input_format, || defaults.input_format);
     update.output_format.apply(&mut next.output_format, || defaults.output_format);
@@ -148,13 +156,19 @@ pub(super) fn vad_settings(settings: &SessionObject) -> VadSettings {
     VadSettings { mode }
 }
 
-/// What the recogniser must know.
-pub(super) fn speech_hints(settings: &SessionObject) -> SpeechHints {
-    let Some(transcription) = &settings.transcription else {
-        return SpeechHints::default();
-    };
-    let prompt = transcription.prompt.as_ref().map(|prompt| TextChunk::split(prompt).0);
-    SpeechHints { language: transcription.language.as_deref().and_then(Language::new), prompt }
+/// What the recogniser must know, of a user who spoke `recent` before.
+pub(super) fn speech_hints(settings: &SessionObject, recent: Option<Language>) -> SpeechHints {
+    let prompt = settings.transcription.as_ref().and_then(|transcription| transcription.prompt.as_ref());
+    let prompt = prompt.map(|prompt| TextChunk::split(prompt).0);
+    let language = set_language(settings);
+    // Of no use beside the one that is set.
+    let recent = if language.is_none() { recent } else { None };
+    SpeechHints { language, recent, prompt }
+}
+
+/// The language that the client says is spoken.
+pub(super) fn set_language(settings: &SessionObject) -> Option<Language> {
+    Language::new(settings.transcription.as_ref()?.language.as_ref()?)
 }
 
 /// Silence that ends an utterance which does not sound complete.

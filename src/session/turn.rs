@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::audio::SampleRate;
+use crate::language::Language;
 use crate::message::{CommitId, FailureCode, Moment, SttEvent, UtteranceId, VadEvent};
 use crate::protocol::{
     Content, ErrorObject, Fault, Item, ItemId, ItemStatus, ProtocolError, ResponseRequest, ServerEvent,
@@ -14,7 +15,7 @@ use crate::protocol::{
 };
 
 use super::response::{Wait, failure};
-use super::settings::patience_ms;
+use super::settings::{patience_ms, set_language};
 use super::timer::Timer;
 use super::transcript::words_of;
 use super::{Command, MICROPHONE_GAP, Phase, Session};
@@ -72,6 +73,8 @@ struct Transcript {
     /// `None`: the commit has not been seen yet.
     committed: Option<CommittedItem>,
     text: String,
+    /// The language that the recogniser has named.
+    language: Option<Language>,
     /// Bytes of its words that the client has been told.
     told: usize,
     /// `None`: more text is to come.
@@ -142,6 +145,7 @@ impl Hearing {
             utterance,
             committed: None,
             text: String::new(),
+            language: None,
             told: 0,
             outcome: None,
         });
@@ -261,6 +265,7 @@ impl Session {
                 utterance,
                 committed: Some(committed),
                 text: String::new(),
+                language: None,
                 told: 0,
                 outcome: None,
             }),
@@ -313,11 +318,11 @@ impl Session {
     }
 
     pub(super) fn stt_event(&mut self, event: SttEvent) {
-        let (utterance, text, outcome) = match &event {
-            SttEvent::Transcript { utterance, chunk, last, .. } => {
-                (*utterance, chunk.as_str(), last.then_some(Ok(())))
+        let (utterance, text, language, outcome) = match &event {
+            SttEvent::Transcript { utterance, chunk, language, last, .. } => {
+                (*utterance, chunk.as_str(), *language, last.then_some(Ok(())))
             }
-            SttEvent::Failed { utterance, code, .. } => (*utterance, "", Some(Err(*code))),
+            SttEvent::Failed { utterance, code, .. } => (*utterance, "", None, Some(Err(*code))),
             SttEvent::SessionEnd { .. } => return,
         };
         let Some(entry) = self.hearing.transcript(utterance).filter(|entry| entry.outcome.is_none()) else {
@@ -326,6 +331,7 @@ impl Session {
         if entry.text.len() + text.len() <= TRANSCRIPT_BYTES_MAX {
             entry.text.push_str(text);
         }
+        entry.language = language.or(entry.language);
         entry.outcome = outcome;
         self.tell_words(utterance);
         self.settle(utterance);
@@ -352,7 +358,7 @@ impl Session {
         let ready = |entry: &mut Transcript| {
             entry.utterance == utterance && entry.committed.is_some() && entry.outcome.is_some()
         };
-        let Some(Transcript { committed: Some(committed), text, outcome: Some(outcome), .. }) =
+        let Some(Transcript { committed: Some(committed), text, language, outcome: Some(outcome), .. }) =
             self.hearing.transcripts.extract_if(.., ready).next()
         else {
             return;
@@ -363,6 +369,10 @@ impl Session {
             Ok(()) => (ItemStatus::Completed, Some(words.as_str())),
             Err(_) => (ItemStatus::Incomplete, None),
         };
+        if outcome.is_ok() {
+            self.user_language.hear(&words, set_language(&self.settings), language);
+            self.tell_recogniser();
+        }
         if let Some((done, previous)) = self.conversation.hear(&item, status, heard) {
             self.send(ServerEvent::ItemDone { item: Box::new(done), previous });
         }

@@ -41,7 +41,7 @@ impl SttStage {
         let result = foreign(|| self.model.transcribe(&audio[..piece.samples], &stale, transcript));
         port.forget(piece);
         match result {
-            Ok(()) => push_transcript(&mut port.events, piece, &port.transcript),
+            Ok(language) => push_transcript(&mut port.events, piece, &port.transcript, language),
             Err(ModelError::Stale) => UnitCounters::count(&unit.counters.stale_items),
             Err(_) => port.fail(piece.stamp, piece.utterance, FailureCode::SttFailed),
         }

@@ -8,7 +8,7 @@ use crate::limits::{
 };
 use crate::message::{
     AudioIn, ClauseItem, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechHints, SpeechItem, SpeechOut,
-    Stamp, SttEvent, TextPrompt, TtsSettings, UtteranceId, VadEvent, VadMode, VadSettings,
+    Spent, Stamp, SttEvent, TextPrompt, TtsSettings, UtteranceId, VadEvent, VadMode, VadSettings,
 };
 use crate::model::{DetectorStream, Speech, SpeechSource};
 
@@ -27,6 +27,8 @@ pub struct EdgePort {
     pub audio_out: Consumer<SpeechOut>,
     /// Latest settings for TTS.
     pub tts_settings: triple_buffer::Input<TtsSettings>,
+    /// What the last answer has cost.
+    pub spent: triple_buffer::Output<Spent>,
 }
 
 /// VAD's ends and state.
@@ -161,6 +163,8 @@ pub struct LlmPort {
     pub text_prompts: Consumer<TextPrompt>,
     /// The answer, to TTS.
     pub clauses: Producer<ClauseItem>,
+    /// What the last answer has cost.
+    pub spent: triple_buffer::Input<Spent>,
 }
 
 /// TTS's ends and state.
@@ -253,6 +257,7 @@ pub(super) struct Ends {
 impl Ends {
     pub(super) fn into_ports(self, voice_rate: SampleRate) -> (EdgePort, VadPort, SttPort, LlmPort, TtsPort) {
         let (tts_settings, tts_latest) = triple_buffer::triple_buffer(&TtsSettings::default());
+        let (spend, spent) = triple_buffer::triple_buffer(&Spent::default());
         (
             EdgePort {
                 audio_in: self.audio_in.0,
@@ -261,6 +266,7 @@ impl Ends {
                 stt_events: self.stt_events.1,
                 audio_out: self.audio_out.1,
                 tts_settings,
+                spent,
             },
             VadPort {
                 audio_in: self.audio_in.1,
@@ -276,7 +282,7 @@ impl Ends {
                 open: None,
                 hints: SpeechHints::default(),
             },
-            LlmPort { text_prompts: self.text_prompts.1, clauses: self.clauses.0 },
+            LlmPort { text_prompts: self.text_prompts.1, clauses: self.clauses.0, spent: spend },
             TtsPort {
                 clauses: self.clauses.1,
                 audio_out: self.audio_out.0,

@@ -4,6 +4,7 @@
 use super::port::SttPort;
 use super::ring::Producer;
 use super::slab::{Unit, UnitCounters};
+use crate::language::Language;
 use crate::limits::{TRANSCRIPT_BYTES_MAX, TRANSCRIPT_ITEMS, UTTERANCE_SAMPLES_MAX};
 use crate::message::{
     Epoch, FailureCode, SpeechHints, SpeechItem, Stamp, Stamped, SttEvent, TextChunk, UtteranceId,
@@ -117,11 +118,17 @@ impl SttPort {
     }
 }
 
-/// Sends what was said in `piece`. [`SttPort::next_work`] has seen to the room for one.
-pub fn push_transcript(events: &mut Producer<SttEvent>, piece: Piece, transcript: &str) {
+/// Sends what was said in `piece`, and in which language, if that is known. [`SttPort::next_work`] has seen to the room for
+/// one.
+pub fn push_transcript(
+    events: &mut Producer<SttEvent>,
+    piece: Piece,
+    transcript: &str,
+    language: Option<Language>,
+) {
     let Piece { stamp, utterance, last, .. } = piece;
     let mut push = |chunk, last| {
-        let event = SttEvent::Transcript { stamp, utterance, chunk, last };
+        let event = SttEvent::Transcript { stamp, utterance, chunk, language, last };
         events.push(event).expect("room was checked before the item was taken");
     };
     // A model that talks in circles: more than this nobody says in 30 s.

@@ -94,7 +94,7 @@ impl Mouth {
     }
 
     pub(crate) fn set_rate(&mut self, rate: SampleRate) {
-        self.lease.port().tts_settings.write(TtsSettings { rate, speed: 1.0 });
+        self.lease.port().tts_settings.write(TtsSettings { rate, speed: 1.0, language: None });
     }
 
     /// Speaks an answer in clauses of these lengths, to its end.

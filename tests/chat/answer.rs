@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
-use antiphon::message::{ChatMessage, ChatRequest, FinishReason, RateLimits, TokenUsage, ToolChoice};
+use antiphon::message::{ChatMessage, ChatRequest, FinishReason, RateLimits, TokenUsage};
 use serde_json::{Value, json};
 
 use crate::scripted_server::{ScriptedServer, Step};
@@ -14,10 +14,8 @@ pub(crate) const HANG: Duration = Duration::from_secs(30);
 pub(crate) fn request() -> ChatRequest {
     ChatRequest {
         messages: vec![ChatMessage::System("Be brief.".to_owned()), ChatMessage::user("Hello")],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        tokens_max: None,
         spoken: true,
+        ..ChatRequest::default()
     }
 }
 

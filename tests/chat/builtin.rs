@@ -8,7 +8,7 @@ use std::time::Duration;
 use antiphon::config::DEFAULT_INSTRUCTIONS;
 use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
 use antiphon::edge::llm_child::{LlmChild, LlmChildError, LlmChildSettings};
-use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, TokenUsage, ToolChoice};
+use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, TokenUsage};
 use antiphon::store::{Artefact, Cache, for_stderr};
 use serde_json::{Value, json};
 
@@ -51,10 +51,9 @@ fn messages(turns: &[&str]) -> Vec<ChatMessage> {
 fn request(turns: &[&str], tokens_max: u32) -> ChatRequest {
     ChatRequest {
         messages: messages(turns),
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
         tokens_max: Some(tokens_max),
         spoken: true,
+        ..ChatRequest::default()
     }
 }
 

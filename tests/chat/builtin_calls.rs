@@ -52,6 +52,7 @@ fn request(tool_choice: ToolChoice, tokens_max: u32) -> ChatRequest {
         tool_choice,
         tokens_max: Some(tokens_max),
         spoken: true,
+        ..ChatRequest::default()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Function calls and rate limits of a chat completions stream (RC-024).
 
-use antiphon::message::{ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, ToolChoice};
+use antiphon::message::{
+    ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, ReasoningEffort, ToolChoice,
+};
 use antiphon::message::{RateLimit, RateLimits};
 use serde_json::{Value, json};
 
@@ -178,6 +180,8 @@ async fn tools_calls_and_outputs_are_sent_as_the_api_says() {
             FunctionTool { name: "g".to_owned(), description: None, parameters: None },
         ],
         tool_choice: ToolChoice::Function("f".to_owned()),
+        parallel_tool_calls: Some(false),
+        reasoning: Some(ReasoningEffort::Low),
         ..request()
     };
     Answer::read(client(&server.url).stream(&request, 0)).await;
@@ -197,6 +201,7 @@ async fn tools_calls_and_outputs_are_sent_as_the_api_says() {
         json!([{"type": "function", "function": function}, {"type": "function", "function": {"name": "g"}}])
     );
     assert_eq!(sent["tool_choice"], json!({"type": "function", "function": {"name": "f"}}));
+    assert_eq!((&sent["parallel_tool_calls"], &sent["reasoning_effort"]), (&json!(false), &json!("low")));
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use antiphon::config::LlmApi;
 use antiphon::edge::chat::{ChatClient, ChatEndpoint, ChatError, ChatTimeouts};
 use antiphon::message::{
-    ChatMessage, ChatRequest, FailureCode, FinishReason, FunctionCall, FunctionTool, TokenUsage, ToolChoice,
-    UserPart,
+    ChatMessage, ChatRequest, FailureCode, FinishReason, FunctionCall, FunctionTool, ReasoningEffort,
+    TokenUsage, ToolChoice, UserPart,
 };
 use serde_json::{Value, json};
 
@@ -83,6 +83,8 @@ async fn the_request_is_what_the_api_asks_for() {
             FunctionTool { name: "g".to_owned(), description: None, parameters: None },
         ],
         tool_choice: ToolChoice::Function("f".to_owned()),
+        parallel_tool_calls: Some(true),
+        reasoning: Some(ReasoningEffort::Minimal),
         tokens_max: Some(99),
         ..request()
     };
@@ -111,7 +113,7 @@ async fn the_request_is_what_the_api_asks_for() {
     assert_eq!(
         bodies[1],
         json!({"model": "m", "input": input, "stream": true, "store": false, "max_output_tokens": 99,
-            "tools": tools, "tool_choice": choice})
+            "tools": tools, "tool_choice": choice, "parallel_tool_calls": true, "reasoning": {"effort": "minimal"}})
     );
     let heads = server.heads.lock().expect("no panic").clone();
     assert!(heads[0].starts_with("POST /v1/responses HTTP/1.1\r\n"), "{}", heads[0]);

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use antiphon::audio::SampleRate;
+use antiphon::language::Language;
 use antiphon::limits::APPEND_BYTES_MAX;
 use antiphon::message::{
-    ChatMessage, ChatRequest, FunctionCall, Language, Moment, ResponseKey, TextChunk, ToolChoice, UserPart,
-    VadMode,
+    ChatMessage, ChatRequest, FunctionCall, Moment, ReasoningEffort, ResponseKey, TextChunk, ToolChoice,
+    UserPart, VadMode,
 };
 use antiphon::protocol::{Append, Decoded, Decoder, EventIds, ProtocolError, encode_audio_delta};
 use antiphon::session::{Command, Input, Output, Session, SessionConfig};
@@ -139,11 +140,13 @@ fn command_json(command: Command) -> Value {
         },
         Command::SpeechHints(hints) => json!({"speech_hints": {
             "language": hints.language.as_ref().map(Language::code),
+            "recent": hints.recent.as_ref().map(Language::code),
             "prompt": hints.prompt.as_ref().map(TextChunk::as_str),
         }}),
         Command::TtsSettings(settings) => {
             let speed = f64::from((settings.speed * 1_000.0).round()) / 1_000.0;
-            json!({"tts_settings": {"rate": settings.rate.hz(), "speed": speed}})
+            let language = settings.language.as_ref().map(Language::code);
+            json!({"tts_settings": {"rate": settings.rate.hz(), "speed": speed, "language": language}})
         }
         Command::InputFormat(format) => {
             json!({"input_format": format.name(), "rate": format.rate().hz()})
@@ -197,6 +200,8 @@ fn request_json(request: &ChatRequest) -> Value {
             ToolChoice::Required => "required",
             ToolChoice::Function(name) => name,
         },
+        "parallel_tool_calls": request.parallel_tool_calls,
+        "reasoning": request.reasoning.map(ReasoningEffort::as_str),
     })
 }
 

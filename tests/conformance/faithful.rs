@@ -182,7 +182,8 @@ impl World {
         let words =
             if heard == Heard::Words { format!("utterance {};", utterance.0) } else { "[noise]".to_owned() };
         for (chunk, last) in text_chunks(&words) {
-            self.bench.handle(Input::Stt(SttEvent::Transcript { stamp, utterance, chunk, last }));
+            let language = None;
+            self.bench.handle(Input::Stt(SttEvent::Transcript { stamp, utterance, chunk, language, last }));
         }
         if by_detector && heard == Heard::Words {
             self.said.push(words);

@@ -100,7 +100,7 @@ fn stage_event() -> impl Strategy<Value = Happening> {
             Happening::Vad(VadEvent::Cleared { stamp, commit, utterance })
         }),
         (utterance(), words.clone(), any::<bool>()).prop_map(move |(utterance, chunk, last)| {
-            Happening::Stt(SttEvent::Transcript { stamp, utterance, chunk, last })
+            Happening::Stt(SttEvent::Transcript { stamp, utterance, chunk, language: None, last })
         }),
         utterance().prop_map(move |utterance| {
             Happening::Stt(SttEvent::Failed { stamp, utterance, code: FailureCode::SttFailed })

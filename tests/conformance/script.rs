@@ -21,6 +21,7 @@
 
 use std::time::Duration;
 
+use antiphon::language::Language;
 use antiphon::message::{
     CallPiece, CommitId, FailureCode, FinishReason, RateLimit, RateLimits, ResponseKey, SpeechOut, Stamp,
     SttEvent, TextChunk, TokenUsage, UtteranceId, VadEvent, text_chunks,
@@ -198,9 +199,12 @@ fn stage_input(line: &Map<String, Value>) -> Result<Vec<Input>, String> {
         }
         ("stt", "transcript") => {
             let utterance = utterance()?;
+            let language = of["language"].as_str().and_then(Language::new);
             let pieces = text_chunks(text("text"));
             return Ok(pieces
-                .map(|(chunk, last)| Input::Stt(SttEvent::Transcript { stamp, utterance, chunk, last }))
+                .map(|(chunk, last)| {
+                    Input::Stt(SttEvent::Transcript { stamp, utterance, chunk, language, last })
+                })
                 .collect());
         }
         ("stt", "failed") => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
@@ -36,6 +37,28 @@ async fn a_ping_is_answered_while_an_answer_is_sent() {
     }
     client.send(&serde_json::json!({ "type": "response.cancel" })).await;
     client.expect("response.done").await;
+}
+
+/// Browsers have no other place for a key than the list of sub-protocols.
+#[tokio::test]
+async fn of_the_sub_protocols_realtime_is_chosen() {
+    let server = Server::fake(1).await;
+    for (offered, chosen) in [
+        (Some("realtime, openai-insecure-api-key.none, openai-beta.realtime-v1"), Some("realtime")),
+        (Some("openai-insecure-api-key.none, realtime"), Some("realtime")),
+        (None, None),
+    ] {
+        server.all_units_free().await;
+        let mut request =
+            format!("ws://{}/v1/realtime", server.addr()).into_client_request().expect("an address");
+        if let Some(offered) = offered {
+            request.headers_mut().insert("sec-websocket-protocol", offered.parse().expect("a header"));
+        }
+        let (mut socket, response) = tokio_tungstenite::connect_async(request).await.expect("an upgrade");
+        let answered = response.headers().get("sec-websocket-protocol").map(|it| it.to_str().expect("text"));
+        assert_eq!(answered, chosen, "{offered:?}");
+        socket.close(None).await.expect("open");
+    }
 }
 
 #[tokio::test]

@@ -1,11 +1,16 @@
 //! Functions: calls that are interrupted, answered late, twice or never, and words before them (RC-021 to RC-024).
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
 use crate::llm::{Script, ScriptedCall, ScriptedLlm};
 use crate::server::Server;
 use crate::signal::utterance;
+
+/// A request that is given up is gone well before this.
+const REQUEST_LIMIT: Duration = Duration::from_secs(20);
 
 /// The end of the arguments: what a client acts on.
 const CALLED: &str = "response.function_call_arguments.done";
@@ -88,48 +93,49 @@ async fn a_call_that_was_talked_over_is_answered_never_late_or_twice() {
     assert_eq!(outputs(&llm), ["It is noon.", "Rain."], "answered twice");
 }
 
-/// RC-022: the user speaks while the arguments are streamed.
+/// RC-022: the user speaks while the arguments are streamed: what was whole by then is a call, the rest never becomes one.
 #[tokio::test]
 async fn a_call_that_is_interrupted_is_whole_or_incomplete() {
-    let llm = ScriptedLlm::start().await;
+    let mut llm = ScriptedLlm::start().await;
     let (_server, mut client) = start(&llm).await;
-    let arguments = json!({ "seat": "x".repeat(5_000) }).to_string();
-    for round in 0..10 {
-        llm.script([Script::call("book", &arguments)]);
+    let arguments = json!({ "seat": "12A", "note": "by the \"window\"" }).to_string();
+    let call = |arguments: &str| ScriptedCall { name: "book".to_owned(), arguments: arguments.to_owned() };
+    for (round, cut) in [1, 2, 9, 10, 11, 20, 30, arguments.len() - 1].into_iter().enumerate() {
+        // The first is whole, and what begins the second says so.
+        llm.script([Script::StallInCall(vec![call(&arguments), call(&arguments[..cut])])]);
         client.ask("Go on.").await;
-        let mut written = String::new();
-        let (mut called, mut closed) = (None, None);
-        let mut is_interrupted = false;
+        let (mut written, mut called, mut closed) = ([String::new(), String::new()], Vec::new(), Vec::new());
         let done = loop {
             let event = client.event().await;
             match event["type"].as_str().expect("an event has a type") {
                 "response.function_call_arguments.delta" => {
-                    written += event["delta"].as_str().expect("a delta");
-                    if !is_interrupted && written.len() > 50 * round {
+                    let index = event["output_index"].as_u64().expect("an index") as usize;
+                    written[index] += event["delta"].as_str().expect("a delta");
+                    if index == 1 && written[1].len() == cut {
                         client.stream(&utterance(9_000)).await;
-                        is_interrupted = true;
                     }
                 }
-                CALLED => called = Some(event["arguments"].clone()),
-                "response.output_item.done" => closed = Some(event["item"].clone()),
+                CALLED => called.push(event["arguments"].clone()),
+                "response.output_item.done" => closed.push(event["item"].clone()),
                 "response.done" => break event["response"].clone(),
                 "error" => panic!("{event}"),
                 _ => {}
             }
         };
-        let item = &done["output"][0];
-        assert_eq!(closed.as_ref(), Some(item), "round {round}");
-        assert_eq!(item["arguments"], written, "round {round}");
-        if item["status"] == "completed" {
-            assert_eq!((called, &written), (Some(json!(arguments)), &arguments), "round {round}");
-        } else {
-            assert_eq!((&item["status"], called), (&json!("incomplete"), None), "round {round}");
-            assert_eq!(done["status"], "cancelled", "round {round}");
-            assert!(arguments.starts_with(&written), "round {round}");
-        }
+        assert_eq!(done["status"], "cancelled", "cut at {cut}");
+        assert_eq!((&written[0], &written[1][..]), (&arguments, &arguments[..cut]));
+        assert_eq!(called, [json!(arguments)], "cut at {cut}");
+        assert_eq!(done["output"], json!(closed), "cut at {cut}");
+        let states: Vec<_> = closed.iter().map(|item| (&item["status"], &item["arguments"])).collect();
+        assert_eq!(
+            states,
+            [(&json!("completed"), &json!(arguments)), (&json!("incomplete"), &json!(&arguments[..cut]))],
+            "cut at {cut}"
+        );
+        llm.abandoned(round + 1, REQUEST_LIMIT).await;
         let answer = client.answer().await;
-        assert_eq!(answer.status, "completed", "round {round}");
-        assert!(!answer.events.iter().any(|kind| kind.contains("function_call")), "round {round}");
+        assert_eq!(answer.status, "completed", "cut at {cut}");
+        assert!(!answer.events.iter().any(|kind| kind.contains("function_call")), "cut at {cut}");
     }
 }
 

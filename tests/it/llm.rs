@@ -19,6 +19,8 @@ pub(crate) enum Script {
     Say(Vec<String>),
     /// Streams this text, if there is any, and these calls, which interleave, and ends in order.
     Call { before: String, calls: Vec<ScriptedCall> },
+    /// Streams these calls, one after the other, then nothing more: the last one has no end.
+    StallInCall(Vec<ScriptedCall>),
     /// Answers with this HTTP status.
     Status(u16),
     /// Accepts the request and never answers.
@@ -176,7 +178,7 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>, receive: &watch::Sen
             state.violations.extend(violation);
             state.requests.push(request);
             let first_call = state.calls;
-            if let Script::Call { calls, .. } = &script {
+            if let Script::Call { calls, .. } | Script::StallInCall(calls) = &script {
                 state.calls += calls.len();
             }
             (script, first_call)
@@ -269,8 +271,15 @@ async fn play(stream: &mut TcpStream, script: &Script, first_call: usize) -> std
         Script::Call { before, calls } => {
             stream.write_all(HEAD.as_bytes()).await?;
             say(stream, &before.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>()).await?;
-            call(stream, calls, first_call).await?;
+            call(stream, calls, 0, first_call).await?;
             end(stream, "tool_calls").await
+        }
+        Script::StallInCall(calls) => {
+            stream.write_all(HEAD.as_bytes()).await?;
+            for (index, one) in calls.iter().enumerate() {
+                call(stream, std::slice::from_ref(one), index, first_call).await?;
+            }
+            wait_for_hang_up(stream).await
         }
         Script::Status(status) => {
             let body = json!({ "error": { "message": "scripted failure", "type": "server_error" } });
@@ -312,17 +321,23 @@ async fn end(stream: &mut TcpStream, finish: &str) -> std::io::Result<Played> {
     Ok(Played::Whole)
 }
 
-/// Begins every call, then sends a character of each in turn.
-async fn call(stream: &mut TcpStream, calls: &[ScriptedCall], first: usize) -> std::io::Result<()> {
+/// Begins every call, then sends a character of each in turn. `first` is the index of the first in the answer, `before` how
+/// many there were before the answer.
+async fn call(
+    stream: &mut TcpStream,
+    calls: &[ScriptedCall],
+    first: usize,
+    before: usize,
+) -> std::io::Result<()> {
     let mut pieces: Vec<Value> = Vec::new();
-    for (index, call) in calls.iter().enumerate() {
+    for (index, call) in (first..).zip(calls) {
         let function = json!({ "name": call.name, "arguments": "" });
-        let id = format!("call_scripted_{}", first + index);
+        let id = format!("call_scripted_{}", before + index);
         pieces.push(json!({ "index": index, "id": id, "type": "function", "function": function }));
     }
     let mut rest: Vec<_> = calls.iter().map(|call| call.arguments.chars()).collect();
     while rest.iter().any(|rest| !rest.as_str().is_empty()) {
-        for (index, rest) in rest.iter_mut().enumerate() {
+        for (index, rest) in (first..).zip(&mut rest) {
             let character = rest.next().map(|character| character.to_string());
             pieces.extend(character.map(|it| json!({ "index": index, "function": { "arguments": it } })));
         }

@@ -27,7 +27,9 @@ mod framing;
 mod functions;
 mod history;
 mod idle;
+mod images;
 mod isolation;
+mod languages;
 mod llm_context;
 mod llm_failures;
 mod many_talkers;
@@ -45,3 +47,4 @@ mod talk;
 mod transcripts;
 #[cfg(feature = "builtin-llm")]
 mod two_servers;
+mod usage;

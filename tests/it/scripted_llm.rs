@@ -7,13 +7,7 @@ use crate::llm::{Script, ScriptedCall, ScriptedLlm};
 
 fn request(messages: Vec<ChatMessage>, tools: &[&str]) -> ChatRequest {
     let tool = |name: &&str| FunctionTool { name: (*name).to_owned(), description: None, parameters: None };
-    ChatRequest {
-        messages,
-        tools: tools.iter().map(tool).collect(),
-        tool_choice: ToolChoice::Auto,
-        tokens_max: None,
-        spoken: false,
-    }
+    ChatRequest { messages, tools: tools.iter().map(tool).collect(), ..ChatRequest::default() }
 }
 
 /// A call with its output, as the history of a conversation has them.

@@ -23,6 +23,8 @@ use tokio::time::timeout;
 pub(crate) enum Hear {
     /// Answers with this text.
     Text(&'static str),
+    /// Answers with this text, and says that it is in this language.
+    In(&'static str, &'static str),
     /// The same, once the test says so.
     Late(&'static str),
     /// Answers with this status, content type and body.
@@ -195,6 +197,9 @@ async fn hear(State(shared): State<Arc<Shared>>, headers: HeaderMap, mut form: M
     let text = |text| answer(200, "application/json", json!({ "text": text }).to_string());
     let response = match script {
         Hear::Text(said) => text(said),
+        Hear::In(said, language) => {
+            answer(200, "application/json", json!({ "text": said, "language": language }).to_string())
+        }
         Hear::Late(said) => {
             shared.late.notified().await;
             text(said)

@@ -1,4 +1,4 @@
-//! What the recogniser makes of a turn belongs to that turn, whatever else goes on (RC-008, RC-012, RC-035, RC-037, RC-067).
+//! What the recogniser makes of a turn belongs to that turn, whatever else goes on (RC-008, RC-012, RC-035).
 
 use std::time::Duration;
 
@@ -127,38 +127,4 @@ async fn nothing_said_is_told_and_not_answered() {
     assert_eq!((answer.status.as_str(), answer.text.trim()), ("completed", "Hello there."));
     assert_eq!(llm.requests().len(), 1, "nobody answers what was not said");
     assert_eq!(said(&llm), ["Hello there."]);
-}
-
-/// RC-037, RC-067: the language that the client names, whatever it is, goes along, and not into anybody else's session.
-#[tokio::test]
-async fn the_language_is_told_to_the_recogniser_and_ends_with_the_session() {
-    let (speech, llm) = (ScriptedSpeech::start().await, ScriptedLlm::start().await);
-    let server = start(&speech, &llm).await;
-    let language = |speech: &ScriptedSpeech| {
-        speech.recorded().pop().expect("a recording").fields.get("language").cloned()
-    };
-    let says = async |client: &mut Client, words: &'static str| {
-        speech.hears([Hear::Text(words)]);
-        client.stream(&utterance(5_000)).await;
-        assert_eq!(client.expect(COMPLETED).await["transcript"], words);
-        assert_eq!(client.answer().await.text.trim(), words);
-    };
-    let mut client = Client::open(server.addr()).await;
-    let named = [("fr", "Bonjour."), ("fr-FR", "Encore."), ("ja", "はい"), ("xx", "Qapla'.")];
-    for (code, words) in named {
-        client.update(json!({ "audio": { "input": { "transcription": { "language": code } } } })).await;
-        says(&mut client, words).await;
-        assert_eq!(language(&speech).as_deref(), Some(code));
-    }
-    client.update(json!({ "audio": { "input": { "transcription": { "language": null } } } })).await;
-    says(&mut client, "Continue.").await;
-    assert_eq!(language(&speech), None);
-    client.update(json!({ "audio": { "input": { "transcription": { "language": "fr" } } } })).await;
-    says(&mut client, "Au revoir.").await;
-    client.close().await;
-
-    server.all_units_free().await;
-    let mut next = Client::open(server.addr()).await;
-    says(&mut next, "Hello.").await;
-    assert_eq!(language(&speech), None);
 }

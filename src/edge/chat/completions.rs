@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::chunk::{CallFragment, Chunk, Piece};
 use super::error::{error_text, first_words};
 use crate::message::{
-    ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, TokenUsage, ToolChoice, UserPart,
+    ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, ReasoningEffort, TokenUsage,
+    ToolChoice, UserPart,
 };
 
 /// Body of `POST /v1/chat/completions`. Fields that not every server knows are left out unless they are needed.
@@ -22,6 +23,10 @@ struct RequestBody<'a> {
     tools: Option<Vec<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
     stream: bool,
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +49,8 @@ pub(super) fn request_body(model: Option<&str>, request: &ChatRequest, slot: Opt
         tools: has_tools.then(|| request.tools.iter().map(tool_body).collect()),
         tool_choice: (has_tools && request.tool_choice != ToolChoice::Auto)
             .then(|| tool_choice_body(&request.tool_choice)),
+        parallel_tool_calls: request.parallel_tool_calls.filter(|_| has_tools),
+        reasoning_effort: request.reasoning.map(ReasoningEffort::as_str),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
         max_tokens: request.tokens_max,
@@ -252,10 +259,8 @@ mod tests {
     fn the_body_holds_what_is_set_and_nothing_else() {
         let mut request = ChatRequest {
             messages: vec![ChatMessage::user("\"Hi\" 你")],
-            tools: Vec::new(),
-            tool_choice: ToolChoice::Auto,
-            tokens_max: None,
             spoken: true,
+            ..ChatRequest::default()
         };
         let json = |body: Vec<u8>| serde_json::from_slice::<Value>(&body).expect("JSON");
         assert_eq!(
@@ -264,10 +269,12 @@ mod tests {
                 "stream_options": {"include_usage": true}})
         );
         request.tokens_max = Some(7);
+        // OpenAI's server refuses it where there are no functions.
+        request.parallel_tool_calls = Some(false);
         let full = json(request_body(Some("m"), &request, Some(3)));
         assert_eq!(
-            (&full["model"], &full["max_tokens"], &full["id_slot"]),
-            (&"m".into(), &7.into(), &3.into())
+            (&full["model"], &full["max_tokens"], &full["id_slot"], &full["parallel_tool_calls"]),
+            (&"m".into(), &7.into(), &3.into(), &Value::Null)
         );
     }
 

@@ -28,6 +28,12 @@ pub(super) fn request_body(model: Option<&str>, request: &ChatRequest) -> Vec<u8
         if request.tool_choice != ToolChoice::Auto {
             body["tool_choice"] = tool_choice_body(&request.tool_choice);
         }
+        if let Some(parallel) = request.parallel_tool_calls {
+            body["parallel_tool_calls"] = parallel.into();
+        }
+    }
+    if let Some(effort) = request.reasoning {
+        body["reasoning"] = json!({"effort": effort.as_str()});
     }
     if let Some(tokens_max) = request.tokens_max {
         body["max_output_tokens"] = tokens_max.into();

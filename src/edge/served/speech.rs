@@ -118,7 +118,8 @@ struct Speech {
 
 impl Speech {
     fn begin(mut claim: Claim, request: &Request) -> Self {
-        let settings = TtsSettings { rate: SampleRate::HZ_24K, speed: request.speed.unwrap_or(1.0) };
+        let settings =
+            TtsSettings { rate: SampleRate::HZ_24K, speed: request.speed.unwrap_or(1.0), language: None };
         let (stamp, response) = (claim.lease.stamp(), ResponseKey(0));
         let prompt = TextPrompt::Speak { stamp, response, text: request.input.as_str().into() };
         let port = claim.lease.port();

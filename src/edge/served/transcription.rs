@@ -16,9 +16,10 @@ use super::error::ApiError;
 use super::{RECORDING_BYTES_MAX, Served};
 use crate::audio::{Resampler, SampleRate, pcm};
 use crate::edge::wav::WavHeader;
+use crate::language::Language;
 use crate::message::{
-    AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Language, SpeechHints, SttEvent, TextChunk, VadEvent,
-    VadMode, VadSettings,
+    AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, SpeechHints, SttEvent, TextChunk, VadEvent, VadMode,
+    VadSettings,
 };
 
 /// What a recording may be, for messages.

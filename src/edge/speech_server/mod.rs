@@ -10,6 +10,7 @@ mod error;
 mod pcm;
 mod recogniser;
 mod voice;
+mod voice_names;
 
 use std::time::Duration;
 
@@ -20,8 +21,9 @@ use super::chat::error_message;
 use super::http::{self, root_cause};
 
 pub use error::SpeechError;
-pub use recogniser::Recogniser;
+pub use recogniser::{Heard, Recogniser};
 pub use voice::{Voice, VoiceStream};
+pub use voice_names::VoiceNames;
 
 /// Until a connection stands, TLS included.
 const CONNECT_WAIT: Duration = Duration::from_secs(3);

@@ -6,9 +6,10 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::json;
 
 use super::pcm::PcmReader;
-use super::{Caller, SpeechError, root_cause, within};
+use super::{Caller, SpeechError, VoiceNames, root_cause, within};
 use crate::audio::SampleRate;
 use crate::edge::api_base::ApiBase;
+use crate::language::Language;
 use crate::limits::CLAUSE_SECONDS_MAX;
 
 /// Longest speech of one clause: [`CLAUSE_SECONDS_MAX`] at the slowest speed, a quarter of the voice's own.
@@ -18,36 +19,46 @@ const SPEECH_SECONDS_MAX: usize = 4 * CLAUSE_SECONDS_MAX;
 #[derive(Clone, Debug)]
 pub struct Voice {
     caller: Caller,
-    /// Value of the `voice` field; `None`: the field is left out.
-    name: Option<String>,
+    names: VoiceNames,
     limit: Duration,
 }
 
 impl Voice {
-    /// The voice `name` of `model` at `base`. `limit` is the longest wait for the first audio, and between two pieces.
+    /// The voices `names` of `model` at `base`. `limit` is the longest wait for the first audio, and between two pieces.
     ///
     /// # Errors
     /// What is wrong, if the system has no trusted root certificates and the address needs them.
     pub fn new(
         base: ApiBase,
         model: Option<String>,
-        name: Option<String>,
+        names: VoiceNames,
         limit: Duration,
     ) -> Result<Self, String> {
-        Ok(Self { caller: Caller::new(base, model)?, name, limit })
+        Ok(Self { caller: Caller::new(base, model)?, names, limit })
     }
 
-    /// Asks for `text` to be spoken at `speed`, 1.0 for the voice's own pace. Dropping the future or the stream ends the
-    /// request.
+    /// Whether it has voices for different languages.
+    #[must_use]
+    pub fn depends_on_language(&self) -> bool {
+        self.names.depends_on_language()
+    }
+
+    /// Asks for `text` to be spoken at `speed`, 1.0 for the voice's own pace, by the voice for `language`. Dropping the
+    /// future or the stream ends the request.
     ///
     /// # Errors
     /// Each of [`SpeechError`]: status and content type are checked before any byte counts as audio.
-    pub async fn speak(&self, text: &str, speed: f32) -> Result<VoiceStream, SpeechError> {
+    pub async fn speak(
+        &self,
+        text: &str,
+        speed: f32,
+        language: Option<Language>,
+    ) -> Result<VoiceStream, SpeechError> {
         let mut body = json!({"input": text, "response_format": "pcm", "speed": speed});
         if let Some(model) = &self.caller.model {
             body["model"] = json!(model);
         }
-        if let Some(name) = &self.name {
+        if let Some(name) = self.names.of(language) {
             body["voice"] = json!(name);
         }
         let post = self.caller.post("audio/speech", |request| {

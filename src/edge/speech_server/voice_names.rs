@@ -1,0 +1,98 @@
+//! Which voice speaks which language.
+
+use crate::config::VoiceName;
+use crate::language::Language;
+
+/// The voices of a server by language.
+#[derive(Clone, Debug, Default)]
+pub struct VoiceNames {
+    by_language: Vec<(Language, String)>,
+    /// For every other language; `None`: the server's own.
+    other: Option<String>,
+}
+
+impl VoiceNames {
+    /// These voices.
+    ///
+    /// # Errors
+    /// What is wrong, if two are for one language.
+    pub fn new(given: &[VoiceName]) -> Result<Self, String> {
+        let mut names = Self::default();
+        for VoiceName { language, name } in given {
+            let before = match language {
+                None => names.other.replace(name.clone()),
+                Some(language) => {
+                    let is_same = |(other, _): &&(Language, String)| other == language;
+                    let before = names.by_language.iter().find(is_same).map(|(_, name)| name.clone());
+                    names.by_language.push((*language, name.clone()));
+                    before
+                }
+            };
+            if let Some(before) = before {
+                let of = language.map_or_else(String::new, |language| format!(" for {}", language.code()));
+                return Err(format!("found the voices {before:?} and {name:?}{of}, expected one"));
+            }
+        }
+        Ok(names)
+    }
+
+    /// Whether the language makes a difference.
+    #[must_use]
+    pub fn depends_on_language(&self) -> bool {
+        !self.by_language.is_empty()
+    }
+
+    /// The voice for `language`: that of the same region, else one of the language, else the voice for all others. `None`:
+    /// the server's own.
+    #[must_use]
+    pub fn of(&self, language: Option<Language>) -> Option<&str> {
+        let find = |is_it: &dyn Fn(&Language) -> bool| {
+            self.by_language.iter().find(|(known, _)| is_it(known)).map(|(_, name)| name.as_str())
+        };
+        let own = language.and_then(|language| {
+            find(&|known| *known == language).or_else(|| find(&|known| known.is_like(&language)))
+        });
+        own.or(self.other.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(given: &[&str]) -> Result<VoiceNames, String> {
+        let given: Vec<VoiceName> = given.iter().map(|name| name.parse().expect("a voice")).collect();
+        VoiceNames::new(&given)
+    }
+
+    #[test]
+    fn the_nearest_voice_speaks() {
+        let names =
+            names(&["af_heart", "fr=ff_siwis", "pt=pf_dora", "pt-PT=pm_alex"]).expect("all different");
+        for (code, voice) in [
+            ("fr", "ff_siwis"),
+            ("fr-CA", "ff_siwis"),
+            ("pt", "pf_dora"),
+            ("pt-PT", "pm_alex"),
+            ("pt-BR", "pf_dora"),
+            ("en", "af_heart"),
+            ("xx", "af_heart"),
+        ] {
+            assert_eq!(names.of(Language::new(code)), Some(voice), "{code}");
+        }
+        assert_eq!(names.of(None), Some("af_heart"));
+    }
+
+    #[test]
+    fn without_a_voice_for_all_the_server_chooses() {
+        let names = names(&["fr=ff_siwis"]).expect("one");
+        assert_eq!((names.of(Language::new("en")), names.of(None)), (None, None));
+    }
+
+    #[test]
+    fn two_voices_for_one_language_are_refused() {
+        for given in [&["a", "b"], &["fr=a", "fr=b"]] {
+            assert!(names(given).is_err_and(|problem| problem.contains("expected one")), "{given:?}");
+        }
+    }
+}
