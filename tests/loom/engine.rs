@@ -10,6 +10,13 @@ pub mod sync;
 #[path = "../../src/limits.rs"]
 pub mod limits;
 
+#[path = "../../src/language"]
+pub mod language {
+    mod code;
+
+    pub use code::Language;
+}
+
 #[path = "../../src/message/mod.rs"]
 pub mod message;
 

@@ -1,0 +1,61 @@
+//! In which language a text is written.
+
+use super::Language;
+
+/// A shorter text says little about its language, in letters: "Continue." is English and French.
+const EVIDENCE_LETTERS_MIN: usize = 20;
+
+impl Language {
+    /// The language in which `text` is written. `None`: it is too short, or could be one of several. Two judges that work
+    /// differently must agree, or the one that knows its doubts must have none: of one sentence the first alone is wrong
+    /// too often, and the second knows only 16 languages and takes a text in any other for one of them.
+    #[must_use]
+    pub fn of_text(text: &str) -> Option<Self> {
+        if !is_evidence(text) {
+            return None;
+        }
+        let found = whatlang::detect(text)?;
+        let code = found.lang().code();
+        let is_sure = found.is_reliable() || whichlang::detect_language(text).three_letter_code() == code;
+        if is_sure { Self::named(code) } else { None }
+    }
+}
+
+/// Whether `text` is long enough to say something about its language, or about the one that was spoken.
+#[must_use]
+pub fn is_evidence(text: &str) -> bool {
+    // From the Chinese, Japanese and Korean characters on one is worth two letters.
+    let letters = text.chars().map(|char| if char < '\u{2E80}' { 1 } else { 2 });
+    letters.sum::<usize>() >= EVIDENCE_LETTERS_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_shows_its_language_and_a_word_does_not() {
+        for (text, expected) in [
+            ("Could you tell me what the weather will be like tomorrow?", Some("en")),
+            ("Est-ce que tu peux me dire quel temps il fera demain matin ?", Some("fr")),
+            ("Können Sie mir bitte sagen, wie das Wetter morgen wird?", Some("de")),
+            ("¿Me puedes decir qué tiempo va a hacer mañana por la mañana?", Some("es")),
+            ("明日の天気はどうなりますか。", Some("ja")),
+            ("明天早上的天气怎么样？", Some("zh")),
+            ("जारी रखें", None),
+            ("कल सुबह मौसम कैसा रहेगा?", Some("hi")),
+            ("Oui, bien sûr, avec plaisir.", Some("fr")),
+            // Of this language one judge knows nothing, and the other is sure.
+            ("Столиця України — Київ.", Some("uk")),
+            // One takes it for Indonesian, the other for Turkish.
+            ("Habari za asubuhi, rafiki yangu mpendwa", None),
+            ("Hm hm, mm-hm, hm hm hm, mm.", None),
+            ("Continue.", None),
+            ("Ja.", None),
+            ("7 8 9 10 11 12 13 14 15 16", None),
+            ("", None),
+        ] {
+            assert_eq!(Language::of_text(text).as_ref().map(Language::code), expected, "{text}");
+        }
+    }
+}
