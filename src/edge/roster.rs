@@ -107,11 +107,7 @@ impl Roster {
                 }
                 drop(totals);
                 if let Some(usage) = response.usage {
-                    self.count_tokens(TokenUsage {
-                        input: usage.input,
-                        input_cached: usage.input_cached,
-                        output: usage.output,
-                    });
+                    self.count_tokens(usage.tokens);
                 }
             }
             _ => {}

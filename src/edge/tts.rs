@@ -128,11 +128,14 @@ impl TtsTask {
         if !self.voice.depends_on_language() {
             return None;
         }
-        if let Some(language) = Language::of_text(text) {
+        let users = self.port.state.settings.language;
+        if let Some(shown) = Language::of_text(text) {
+            // A text does not show its region; the user may have said it.
+            let language = users.filter(|users| users.is_like(&shown)).unwrap_or(shown);
             self.language = Some((answer, language));
         }
         let before = self.language.filter(|(of, _)| *of == answer).map(|(_, language)| language);
-        before.or(self.port.state.settings.language)
+        before.or(users)
     }
 
     /// Sends a frame as soon as there is room.

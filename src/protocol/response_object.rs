@@ -4,6 +4,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::audio::AudioFormat;
+use crate::message::TokenUsage;
 
 use super::audio_format::ShownFormat;
 use super::encode::seconds;
@@ -80,12 +81,8 @@ pub struct ErrorObject {
 /// Tokens of a response: of text as the model server counts them, of audio by its length. The model sees text only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Of the prompt.
-    pub input: u32,
-    /// Of these, from the model server's cache.
-    pub input_cached: u32,
-    /// Of the answer.
-    pub output: u32,
+    /// Of text.
+    pub tokens: TokenUsage,
     /// Milliseconds of the user's audio that the response is the first to answer.
     pub audio_in_ms: u32,
     /// Milliseconds of audio in the answer.
@@ -172,20 +169,21 @@ const fn audio_tokens(ms: u32, per_ms: u32) -> u32 {
 impl Serialize for Usage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (heard, spoken) = (audio_tokens(self.audio_in_ms, 100), audio_tokens(self.audio_out_ms, 50));
-        let (input, output) = (self.input.saturating_add(heard), self.output.saturating_add(spoken));
+        let TokenUsage { input: read, input_cached, output: written } = self.tokens;
+        let (input, output) = (read.saturating_add(heard), written.saturating_add(spoken));
         let mut map = serializer.serialize_map(Some(5))?;
         map.serialize_entry("total_tokens", &(u64::from(input) + u64::from(output)))?;
         map.serialize_entry("input_tokens", &input)?;
         map.serialize_entry("output_tokens", &output)?;
-        let cached = json!({"text_tokens": self.input_cached, "audio_tokens": 0, "image_tokens": 0});
+        let cached = json!({"text_tokens": input_cached, "audio_tokens": 0, "image_tokens": 0});
         map.serialize_entry(
             "input_token_details",
             &json!({
-                "text_tokens": self.input, "audio_tokens": heard, "image_tokens": 0,
-                "cached_tokens": self.input_cached, "cached_tokens_details": cached,
+                "text_tokens": read, "audio_tokens": heard, "image_tokens": 0,
+                "cached_tokens": input_cached, "cached_tokens_details": cached,
             }),
         )?;
-        let details = json!({"text_tokens": self.output, "audio_tokens": spoken});
+        let details = json!({"text_tokens": written, "audio_tokens": spoken});
         map.serialize_entry("output_token_details", &details)?;
         map.end()
     }

@@ -371,13 +371,7 @@ impl Session {
             self.command(Command::DropAside(key));
         }
         response.close(status.item_status(), &mut self.outbox, &mut self.conversation);
-        let usage = usage.unwrap_or(response.spent);
-        let usage = Usage {
-            input: usage.input,
-            input_cached: usage.input_cached,
-            output: usage.output,
-            ..Usage::default()
-        };
+        let usage = Usage { tokens: usage.unwrap_or(response.spent), ..Usage::default() };
         let broken_off = !matches!(status, ResponseStatus::Completed | ResponseStatus::Incomplete(_));
         let object = response.object(&self.conversation, status, Some(usage));
         self.send(ServerEvent::ResponseDone(object));

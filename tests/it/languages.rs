@@ -33,12 +33,13 @@ struct World {
 }
 
 impl World {
-    /// One unit; every model is a scripted one. The voice is `main`, of French `amelie` and of Japanese `haru`.
+    /// One unit; every model is a scripted one. The voice is `main`, of French `amelie`, in Canada `julie`, and of Japanese
+    /// `haru`.
     async fn start() -> Self {
         let (speech, llm) = (ScriptedSpeech::start().await, ScriptedLlm::start().await);
         let (audio, chat) = (speech.url(), llm.url());
         let mut args = vec!["--stt-url", &audio, "--stt-format", "verbose_json", "--tts-url", &audio];
-        for voice in ["main", "fr=amelie", "ja=haru"] {
+        for voice in ["main", "fr=amelie", "fr-CA=julie", "ja=haru"] {
             args.extend(["--tts-voice", voice]);
         }
         args.extend(["--llm-url", &chat, "--llm-model", "scripted", "--language-prompt"]);
@@ -195,6 +196,13 @@ async fn one_word_is_heard_in_the_language_that_is_set_or_was_spoken_before() {
     let five_seconds = [level(5_000, 5_000), silence(900)].concat();
     world.says(&mut client, &five_seconds, Hear::In(other, "swahili"), other).await;
     assert_eq!((world.told(), world.voice()), (None, json!("main")));
+    client.update(json!({ "audio": { "input": { "transcription": { "language": "fr" } } } })).await;
+    world.says(&mut client, &word(), Hear::Text("Oui."), "Oui.").await;
+    client.update(json!({ "audio": { "input": { "transcription": { "language": "fr-CA" } } } })).await;
+    for words in ["Oui.", "La capitale de la France est Paris."] {
+        world.says(&mut client, &word(), Hear::Text(words), words).await;
+        assert_eq!((world.told().as_deref(), world.voice()), (Some("fr-CA"), json!("julie")), "{words}");
+    }
     client.update(json!({ "audio": { "input": { "transcription": { "language": "fr" } } } })).await;
     world.says(&mut client, &word(), Hear::Text("Oui."), "Oui.").await;
     client.update(json!({ "audio": { "input": { "transcription": { "language": null } } } })).await;

@@ -30,7 +30,7 @@ impl VoiceNames {
             };
             if let Some(before) = before {
                 let of = language.map_or_else(String::new, |language| format!(" for {}", language.code()));
-                return Err(format!("found the voices {before:?} and {name:?}{of}, expected one"));
+                return Err(format!("--tts-voice: found {before:?} and {name:?}{of}, expected one"));
             }
         }
         Ok(names)
