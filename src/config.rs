@@ -45,6 +45,9 @@ pub struct ServeArgs {
     /// Tokens of prompt and answer together [default: as that server's list of models says, else 32768; built-in: 2048]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(512..=16_777_216))]
     pub llm_context: Option<u32>,
+    /// That server's model sees no pictures: refuse them; else they are passed on, and what comes of it is that server's
+    #[arg(long, requires = "llm_url", conflicts_with = "llm_image_urls")]
+    pub llm_no_images: bool,
     /// Pass web addresses of pictures on to that server, which then fetches them; else only pictures within the message
     #[arg(long, requires = "llm_url")]
     pub llm_image_urls: bool,

@@ -92,7 +92,7 @@ pub const TRANSCRIPT_BYTES_MAX: usize = (TRANSCRIPT_ITEMS - 1) * crate::message:
 /// `text_prompts`: one response at a time, and one that was just cancelled.
 pub const TEXT_PROMPT_ITEMS: usize = 4;
 
-/// `clauses`: the model server is ahead of the voice by this many pieces of text.
+/// `clauses`: pieces of text between the model server's answer and the voice.
 pub const CLAUSE_ITEMS: usize = 96;
 
 /// `audio_out`, in frames of up to [`FRAME_SAMPLES`] and events between them; times at 24 kHz. The voice is ahead of the

@@ -212,7 +212,7 @@ fn run_edge(
             instructions: args.instructions.clone(),
             language_prompt: args.language_prompt,
             history_bytes_max: server.history_bytes_max(),
-            images: server.sees_images(),
+            images: server.sees_images() && !args.llm_no_images,
             image_urls: args.llm_image_urls,
             ..SessionConfig::default()
         });

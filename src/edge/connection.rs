@@ -18,7 +18,7 @@ use super::uplink::Uplink;
 use crate::audio::{AudioFormat, SampleRate};
 use crate::clock;
 use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
-use crate::message::{AudioIn, Moment, ResponseKey, SpeechOut, Spent, Stamped, TextPrompt, UnitId};
+use crate::message::{AudioIn, Moment, ResponseKey, SpeechOut, Stamped, TextPrompt, UnitId};
 use crate::protocol::{
     Decoded, Decoder, EventIds, ProtocolError, ServerEvent, SessionKind, encode_audio_delta,
 };
@@ -145,7 +145,9 @@ impl Connection {
     async fn run(mut self) {
         let end = self.converse().await;
         self.take_spent();
-        self.shared.roster.count_tokens(self.session.unsettled());
+        // What the session still had to say is said to nobody, but counted.
+        self.follow_session();
+        self.shared.roster.count_tokens(self.session.cost_so_far());
         match end {
             End::Gone => {}
             End::ByClient => self.closed_by_client().await,
@@ -166,7 +168,9 @@ impl Connection {
             {
                 return End::ByServer(goodbye);
             }
-            match self.wait().await {
+            let woken = self.wait().await;
+            self.take_spent();
+            match woken {
                 Woken::Written(Ok(())) => {
                     self.writing_since = None;
                     if self.burst >= BURST_DELTAS_MAX {
@@ -177,7 +181,6 @@ impl Connection {
                 Woken::Written(Err(_)) | Woken::Message(None) => return End::Gone,
                 Woken::Message(Some(Ok(message))) => {
                     self.heard_at = clock::now();
-                    self.take_spent();
                     if self.take(message).is_break() {
                         return End::ByClient;
                     }
@@ -263,7 +266,6 @@ impl Connection {
             self.session.handle(Input::Appended { samples: 0 }, clock::now());
         }
         self.push_prompt();
-        self.take_spent();
         let now = clock::now();
         let unit = self.lease.unit();
         loop {
@@ -289,9 +291,9 @@ impl Connection {
         let epoch = self.lease.epoch();
         let cell = &mut self.lease.port().spent;
         if cell.updated() {
-            let Spent { stamp, response, usage } = *cell.read();
-            if stamp.epoch == epoch {
-                self.session.spent(response, usage);
+            let spent = *cell.read();
+            if spent.epoch == epoch {
+                self.session.spent(spent.response, spent.usage);
             }
         }
     }

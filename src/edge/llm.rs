@@ -2,6 +2,7 @@
 //!
 //! It owns the unit's language model port. Cancel drops the request, which closes the socket at once.
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,6 +19,10 @@ use crate::message::{
 };
 use crate::text::{ClauseSplitter, Speakable};
 use crate::unit::{LlmPort, Unit, UnitSlab};
+
+/// Items of an answer that may wait for room in the ring before the model server is read no further: some thousand tokens,
+/// 300 kB. So far it can be ahead of the voice: its slot is free, and the cost known, long before all is spoken.
+const AHEAD_ITEMS_MAX: usize = 1_024;
 
 /// Runs until the runtime ends.
 pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, server: Arc<ModelServer>) {
@@ -108,6 +113,14 @@ pub(super) fn items(stamp: Stamp, response: ResponseKey, delta: &ChatDelta) -> V
     }
 }
 
+/// Clauses as they travel in the ring.
+fn clause_items(stamp: Stamp, response: ResponseKey, clauses: &[String]) -> Vec<ClauseItem> {
+    // Read out, a text may be longer than it was written.
+    let pieces = clauses.iter().flat_map(|clause| pieces(clause));
+    let chunks = pieces.flat_map(text_chunks);
+    chunks.map(|(chunk, last)| ClauseItem::Clause { stamp, response, chunk, last }).collect()
+}
+
 /// The end of an answer that failed.
 pub(super) fn failed(stamp: Stamp, response: ResponseKey, error: &ChatError) -> ClauseItem {
     let (detail, _) = TextChunk::split(&error.detail());
@@ -132,23 +145,24 @@ impl LlmTask<'_> {
         response: ResponseKey,
         request: &ChatRequest,
     ) -> Result<(), Stale> {
-        if self.unit.is_stale(stamp) {
-            return Err(Stale);
-        }
         let mut voice = request.spoken.then(Voice::default);
+        let mut waiting = VecDeque::new();
+        // Before the model is asked: nobody may be waiting any more.
+        self.hand_on(stamp, &mut waiting)?;
         let server = Arc::clone(&self.server);
         let mut stream = server.stream(request, Some(self.id));
         loop {
+            while waiting.len() >= AHEAD_ITEMS_MAX {
+                self.wakers.llm(self.id).notified().await;
+                self.hand_on(stamp, &mut waiting)?;
+            }
             let delta = {
                 let mut next = pin!(stream.next());
                 loop {
+                    self.hand_on(stamp, &mut waiting)?;
                     tokio::select! {
                         biased;
-                        () = self.wakers.llm(self.id).notified() => {
-                            if self.unit.is_stale(stamp) {
-                                return Err(Stale);
-                            }
-                        }
+                        () = self.wakers.llm(self.id).notified() => {}
                         delta = &mut next => break delta,
                     }
                 }
@@ -157,32 +171,31 @@ impl LlmTask<'_> {
                 Ok(delta) => delta,
                 Err(error) => {
                     tracing::warn!(unit = %self.id, %error, "language model");
-                    return self.push(stamp, failed(stamp, response, &error)).await;
+                    waiting.push_back(failed(stamp, response, &error));
+                    break;
                 }
             };
             let clauses = match (&mut voice, &delta) {
-                (Some(voice), ChatDelta::Text(text)) => Some(voice.push(text)),
+                (Some(voice), ChatDelta::Text(text)) => voice.push(text),
                 // What was said before is spoken before.
-                (Some(voice), ChatDelta::Call { .. } | ChatDelta::Done { .. }) => Some(voice.finish()),
-                _ => None,
+                (Some(voice), ChatDelta::Call { .. } | ChatDelta::Done { .. }) => voice.finish(),
+                _ => Vec::new(),
             };
-            let is_text = matches!(delta, ChatDelta::Text(_));
-            let ends = matches!(delta, ChatDelta::Done { .. });
-            if let ChatDelta::Done { usage, .. } = delta {
-                self.port.spent.write(Spent { stamp, response, usage });
-            }
+            let clauses = clause_items(stamp, response, &clauses);
             // Text stands before its clauses, anything else behind what was said.
-            if is_text {
-                self.push_all(stamp, items(stamp, response, &delta)).await?;
+            if let ChatDelta::Text(_) = delta {
+                waiting.extend(items(stamp, response, &delta).into_iter().chain(clauses));
+            } else {
+                waiting.extend(clauses.into_iter().chain(items(stamp, response, &delta)));
             }
-            self.push_clauses(stamp, response, clauses.unwrap_or_default()).await?;
-            if !is_text {
-                self.push_all(stamp, items(stamp, response, &delta)).await?;
-            }
-            if ends {
-                return Ok(());
+            if let ChatDelta::Done { usage, .. } = delta {
+                self.port.spent.write(Spent { epoch: stamp.epoch, response, usage });
+                break;
             }
         }
+        // The model server has done its part.
+        drop(stream);
+        self.hand_on_all(stamp, waiting).await
     }
 
     /// Goes on after a panic: without the task the unit would never answer again, nor be free.
@@ -196,56 +209,41 @@ impl LlmTask<'_> {
         if outcome.is_err() {
             tracing::error!(unit = %self.id, "language model task panicked, its response fails");
             let (code, detail) = (FailureCode::StagePanicked, TextChunk::split("").0);
-            let _ = self.push(stamp, ClauseItem::Failed { stamp, response, code, detail }).await;
+            let failed = ClauseItem::Failed { stamp, response, code, detail };
+            let _ = self.hand_on_all(stamp, [failed].into()).await;
         }
     }
 
     /// Clauses of a text that is there already.
     async fn speak(&mut self, stamp: Stamp, response: ResponseKey, text: &str) -> Result<(), Stale> {
         let mut voice = Voice::default();
-        self.push_clauses(stamp, response, voice.push(text)).await?;
-        self.push_clauses(stamp, response, voice.finish()).await?;
+        let clauses = [voice.push(text), voice.finish()].concat();
+        let mut waiting = VecDeque::from(clause_items(stamp, response, &clauses));
         let (finish, usage) = (FinishReason::Stop, TokenUsage::default());
-        self.push(stamp, ClauseItem::End { stamp, response, finish, usage }).await
+        waiting.push_back(ClauseItem::End { stamp, response, finish, usage });
+        self.hand_on_all(stamp, waiting).await
     }
 
-    async fn push_all(&mut self, stamp: Stamp, items: Vec<ClauseItem>) -> Result<(), Stale> {
-        for item in items {
-            self.push(stamp, item).await?;
-        }
-        Ok(())
-    }
-
-    async fn push_clauses(
-        &mut self,
-        stamp: Stamp,
-        response: ResponseKey,
-        clauses: Vec<String>,
-    ) -> Result<(), Stale> {
-        for clause in clauses.into_iter().filter(|clause| !clause.is_empty()) {
-            // Read out, a text may be longer than it was written.
-            for piece in pieces(&clause) {
-                for (chunk, last) in text_chunks(piece) {
-                    self.push(stamp, ClauseItem::Clause { stamp, response, chunk, last }).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Pushes as soon as there is room.
-    async fn push(&mut self, stamp: Stamp, item: ClauseItem) -> Result<(), Stale> {
-        while !self.port.clauses.has_room_or_ring(1) {
-            if self.unit.is_stale(stamp) {
-                return Err(Stale);
-            }
-            self.wakers.llm(self.id).notified().await;
-        }
+    /// Puts into the ring what there is room for; the task is woken when there is room for the rest.
+    fn hand_on(&mut self, stamp: Stamp, waiting: &mut VecDeque<ClauseItem>) -> Result<(), Stale> {
         if self.unit.is_stale(stamp) {
             return Err(Stale);
         }
-        self.port.clauses.push(item).expect("there is room, and only this task pushes");
+        while !waiting.is_empty() && self.port.clauses.has_room_or_ring(1) {
+            let item = waiting.pop_front().expect("it is not empty");
+            self.port.clauses.push(item).expect("there is room, and only this task pushes");
+        }
         Ok(())
+    }
+
+    async fn hand_on_all(&mut self, stamp: Stamp, mut waiting: VecDeque<ClauseItem>) -> Result<(), Stale> {
+        loop {
+            self.hand_on(stamp, &mut waiting)?;
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            self.wakers.llm(self.id).notified().await;
+        }
     }
 }
 

@@ -41,12 +41,6 @@ impl Language {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("letters, digits and hyphens")
     }
 
-    /// Whether both are the same language, whatever the region.
-    #[must_use]
-    pub fn is_like(&self, other: &Self) -> bool {
-        self.primary().eq_ignore_ascii_case(other.primary())
-    }
-
     /// What stands before the region.
     pub(super) fn primary(&self) -> &str {
         self.code().split('-').next().unwrap_or_default()
@@ -72,11 +66,5 @@ mod tests {
             assert_eq!(Language::new(text), None, "{text:?}");
         }
         assert_eq!(Language::new("en"), Some(Language::english()));
-    }
-
-    #[test]
-    fn regions_do_not_count() {
-        let language = |code| Language::new(code).expect("a code");
-        assert!(language("fr-FR").is_like(&language("FR")) && !language("fr").is_like(&language("fy")));
     }
 }

@@ -7,29 +7,66 @@ use isolang::Language as Iso;
 
 use super::Language;
 
+/// Other codes and names than those of ISO 639, of two-letter codes, or of languages that are written alike.
+///
+/// # Source
+/// `LANGUAGES` and `TO_LANGUAGE_CODE` of `whisper/tokenizer.py` (openai-whisper), and the codes of whatlang.
+const ALIASES: [(&str, &str); 22] = [
+    ("burmese", "my"),
+    ("cantonese", "yue"),
+    ("castilian", "es"),
+    ("cmn", "zh"),
+    ("flemish", "nl"),
+    ("haitian creole", "ht"),
+    ("hawaiian", "haw"),
+    ("jw", "jv"),
+    ("letzeburgesch", "lb"),
+    ("lvs", "lv"),
+    ("mandarin", "zh"),
+    ("moldavian", "ro"),
+    ("moldovan", "ro"),
+    ("myanmar", "my"),
+    ("nb", "no"),
+    ("nn", "no"),
+    ("nob", "no"),
+    ("nynorsk", "no"),
+    ("pashto", "ps"),
+    ("pes", "fa"),
+    ("punjabi", "pa"),
+    ("valencian", "ca"),
+];
+
 impl Language {
     /// The language that a server means by `word`: a code of two or three letters, a region behind it does not count
-    /// (`fr`, `fr-FR`, `fra`), or its English name (`french`). `None`: no language is called so.
+    /// (`fr`, `fr-FR`, `fra`), or its English name (`french`). Norwegian is one language here. `None`: no language is called
+    /// so.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         let word = word.trim().to_ascii_lowercase();
         let code = word.split(['-', '_']).next().unwrap_or_default();
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == code || *alias == word);
+        let code = alias.map_or(code, |(_, code)| code);
         let iso = match code.len() {
             2 => Iso::from_639_1(code),
-            // Chinese is written alike whichever is spoken, and recognisers name them all so.
-            3 if code == "cmn" => Some(Iso::Zho),
-            // Persian and Latvian: a language of a group that has the short code.
-            3 if code == "pes" => Some(Iso::Fas),
-            3 if code == "lvs" => Some(Iso::Lav),
             // ISO 639's codes for none, several, others, and not known.
             3 if matches!(code, "zxx" | "mul" | "mis" | "und") => None,
             3 => Iso::from_639_3(code),
             _ => None,
         };
         let iso = iso.or_else(|| {
-            isolang::languages().find(|iso| iso.to_639_1().is_some() && short_name(*iso) == word)
+            isolang::languages()
+                .find(|iso| iso.to_639_1().is_some() && short_name(*iso).eq_ignore_ascii_case(&word))
         });
         iso.and_then(|iso| Self::new(iso.to_639_1().unwrap_or(iso.to_639_3())))
+    }
+
+    /// Whether both are the same language, whatever the region and however it is written.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (Self::named(self.code()), Self::named(other.code())) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.primary().eq_ignore_ascii_case(other.primary()),
+        }
     }
 
     /// What it is called in English. `None`: there is no such language.
@@ -37,22 +74,123 @@ impl Language {
     pub fn name(&self) -> Option<&'static str> {
         let code = self.primary().to_ascii_lowercase();
         let iso = if code.len() == 2 { Iso::from_639_1(&code) } else { Iso::from_639_3(&code) }?;
-        Some(without_remark(iso.to_name()))
+        Some(short_name(iso))
     }
 }
 
 /// The name without what ISO 639 adds to it: `Modern Greek (1453-)`.
-fn without_remark(name: &'static str) -> &'static str {
-    name.split(" (").next().unwrap_or(name)
-}
-
-fn short_name(iso: Iso) -> String {
-    without_remark(iso.to_name()).trim_start_matches("Modern ").to_ascii_lowercase()
+fn short_name(iso: Iso) -> &'static str {
+    let name = iso.to_name();
+    name.split(" (").next().unwrap_or(name).trim_start_matches("Modern ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Names that Whisper gives to what it hears. Source: `whisper/tokenizer.py` (openai-whisper 20250625).
+    const WHISPER: [&str; 100] = [
+        "english",
+        "chinese",
+        "german",
+        "spanish",
+        "russian",
+        "korean",
+        "french",
+        "japanese",
+        "portuguese",
+        "turkish",
+        "polish",
+        "catalan",
+        "dutch",
+        "arabic",
+        "swedish",
+        "italian",
+        "indonesian",
+        "hindi",
+        "finnish",
+        "vietnamese",
+        "hebrew",
+        "ukrainian",
+        "greek",
+        "malay",
+        "czech",
+        "romanian",
+        "danish",
+        "hungarian",
+        "tamil",
+        "norwegian",
+        "thai",
+        "urdu",
+        "croatian",
+        "bulgarian",
+        "lithuanian",
+        "latin",
+        "maori",
+        "malayalam",
+        "welsh",
+        "slovak",
+        "telugu",
+        "persian",
+        "latvian",
+        "bengali",
+        "serbian",
+        "azerbaijani",
+        "slovenian",
+        "kannada",
+        "estonian",
+        "macedonian",
+        "breton",
+        "basque",
+        "icelandic",
+        "armenian",
+        "nepali",
+        "mongolian",
+        "bosnian",
+        "kazakh",
+        "albanian",
+        "swahili",
+        "galician",
+        "marathi",
+        "punjabi",
+        "sinhala",
+        "khmer",
+        "shona",
+        "yoruba",
+        "somali",
+        "afrikaans",
+        "occitan",
+        "georgian",
+        "belarusian",
+        "tajik",
+        "sindhi",
+        "gujarati",
+        "amharic",
+        "yiddish",
+        "lao",
+        "uzbek",
+        "faroese",
+        "haitian creole",
+        "pashto",
+        "turkmen",
+        "nynorsk",
+        "maltese",
+        "sanskrit",
+        "luxembourgish",
+        "myanmar",
+        "tibetan",
+        "tagalog",
+        "malagasy",
+        "assamese",
+        "tatar",
+        "hawaiian",
+        "lingala",
+        "hausa",
+        "bashkir",
+        "javanese",
+        "sundanese",
+        "cantonese",
+    ];
 
     fn code(language: Option<Language>) -> Option<String> {
         language.map(|language| language.code().to_owned())
@@ -71,6 +209,10 @@ mod tests {
             ("malay", "ms"),
             ("chinese", "zh"),
             ("cmn", "zh"),
+            ("nb-NO", "no"),
+            ("norwegian", "no"),
+            ("haitian creole", "ht"),
+            ("Myanmar", "my"),
             ("yue", "yue"),
         ] {
             assert_eq!(code(Language::named(word)).as_deref(), Some(expected), "{word}");
@@ -79,13 +221,27 @@ mod tests {
             assert_eq!(code(Language::named(word)), None, "{word:?}");
         }
         for lang in whatlang::Lang::all() {
-            assert!(Language::named(lang.code()).is_some(), "{lang:?}");
+            assert_eq!(code(Language::named(lang.code())).map(|code| code.len()), Some(2), "{lang:?}");
+        }
+        for name in WHISPER {
+            assert!(Language::named(name).is_some(), "{name}");
         }
     }
 
     #[test]
+    fn spellings_and_regions_do_not_count() {
+        let language = |code| Language::new(code).expect("a code");
+        for (one, other) in
+            [("fr-FR", "FR"), ("fra", "fr"), ("nb", "no"), ("zh-Hant-TW", "cmn"), ("xx-YY", "xx")]
+        {
+            assert!(language(one).is_like(&language(other)), "{one} {other}");
+        }
+        assert!(!language("fr").is_like(&language("fy")) && !language("xx").is_like(&language("fr")));
+    }
+
+    #[test]
     fn names_are_english() {
-        for (code, name) in [("de-AT", Some("German")), ("el", Some("Modern Greek")), ("xx", None)] {
+        for (code, name) in [("de-AT", Some("German")), ("el", Some("Greek")), ("xx", None)] {
             assert_eq!(Language::new(code).expect("a code").name(), name);
         }
     }

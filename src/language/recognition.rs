@@ -2,8 +2,11 @@
 
 use super::Language;
 
-/// A shorter text says little about its language, in letters: "Continue." is English and French.
-const EVIDENCE_LETTERS_MIN: usize = 20;
+/// A shorter text says little about its language, in characters: "Continue." is English and French.
+const EVIDENCE_CHARACTERS_MIN: usize = 20;
+
+/// Of a longer text this much is looked at, bytes: more says no more, and costs time.
+const LOOKED_AT_BYTES_MAX: usize = 1_000;
 
 impl Language {
     /// The language in which `text` is written. `None`: it is too short, or could be one of several. Two judges that work
@@ -14,6 +17,7 @@ impl Language {
         if !is_evidence(text) {
             return None;
         }
+        let text = &text[..text.floor_char_boundary(LOOKED_AT_BYTES_MAX)];
         let found = whatlang::detect(text)?;
         let code = found.lang().code();
         let is_sure = found.is_reliable() || whichlang::detect_language(text).three_letter_code() == code;
@@ -24,9 +28,9 @@ impl Language {
 /// Whether `text` is long enough to say something about its language, or about the one that was spoken.
 #[must_use]
 pub fn is_evidence(text: &str) -> bool {
-    // From the Chinese, Japanese and Korean characters on one is worth two letters.
-    let letters = text.chars().map(|char| if char < '\u{2E80}' { 1 } else { 2 });
-    letters.sum::<usize>() >= EVIDENCE_LETTERS_MIN
+    // A Chinese, Japanese or Korean one, and what stands behind them in Unicode, is worth two.
+    let worth = text.chars().map(|char| if char < '\u{2E80}' { 1 } else { 2 });
+    worth.sum::<usize>() >= EVIDENCE_CHARACTERS_MIN
 }
 
 #[cfg(test)]

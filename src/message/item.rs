@@ -347,8 +347,8 @@ pub struct TokenUsage {
 /// broken off after its last token and before its last audio has cost as much.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
-    /// Inherited from the prompt.
-    pub stamp: Stamp,
+    /// In which session.
+    pub epoch: Epoch,
     /// On which response.
     pub response: ResponseKey,
     /// How much.

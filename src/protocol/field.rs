@@ -6,7 +6,38 @@ use simd_json::prelude::{TypedScalarValue, ValueAsScalar, ValueIntoString};
 use simd_json::tape;
 
 use super::error::{Fault, quoted};
-use super::session_update::Patch;
+
+/// A field of an update. `null` is not the same as absent: it puts the field back to what it is when nobody
+/// sets it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Patch<T> {
+    /// Absent: as it was.
+    #[default]
+    Keep,
+    /// `null`.
+    Clear,
+    /// A value.
+    Set(T),
+}
+
+impl<T> Patch<T> {
+    /// The value that was set.
+    pub fn set(self) -> Option<T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Clear => None,
+        }
+    }
+
+    /// Writes the change into `field`, where `cleared` is the value that `null` stands for.
+    pub fn apply(self, field: &mut T, cleared: impl FnOnce() -> T) {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *field = cleared(),
+            Self::Set(value) => *field = value,
+        }
+    }
+}
 
 /// One value of the event and where it stands.
 #[derive(Debug)]

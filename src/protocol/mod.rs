@@ -29,6 +29,7 @@ pub use decode::{Append, Decoded, Decoder};
 pub use encode::{AudioDelta, encode_audio_delta};
 pub(crate) use error::quoted;
 pub use error::{Fault, ProtocolError};
+pub use field::Patch;
 pub use id::{
     ConversationId, EventId, EventIds, ItemId, ResponseId, SessionId, fresh_call_id, fresh_segment_id,
 };
@@ -40,6 +41,6 @@ pub use response_request::{InputItem, MaxTokens, Modality, ResponseRequest};
 pub use server_event::{Part, ServerEvent};
 pub use session_object::{SessionObject, Transcription};
 pub use session_update::{
-    Eagerness, Patch, SessionKind, SessionUpdate, TranscriptionUpdate, Truncation, TurnDetection,
+    Eagerness, SessionKind, SessionUpdate, TranscriptionUpdate, Truncation, TurnDetection,
     TurnDetectionUpdate, TurnMode,
 };

@@ -9,10 +9,10 @@ use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 use super::audio_format::audio_format;
 use super::client_event::{ELEMENTS_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
-use super::field::{Field, Fields};
+use super::field::{Field, Fields, Patch};
 use super::id::ItemId;
 use super::item::ClientItem;
-use super::session_update::{Patch, refuse_stored_prompt, voice};
+use super::session_update::{refuse_stored_prompt, voice};
 use super::tool::{reasoning, tool_choice, tools};
 
 /// Most tokens of one response that can be asked for. Source: `realtime_response_create_params.py`, openai

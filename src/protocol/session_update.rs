@@ -8,41 +8,9 @@ use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 use super::audio_format::audio_format;
 use super::client_event::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
-use super::field::{Field, Fields};
+use super::field::{Field, Fields, Patch};
 use super::response_request::{MaxTokens, Modality};
 use super::tool::{reasoning, tool_choice, tools};
-
-/// A field of an update. `null` is not the same as absent: it puts the field back to what it is when nobody
-/// sets it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Patch<T> {
-    /// Absent: as it was.
-    #[default]
-    Keep,
-    /// `null`.
-    Clear,
-    /// A value.
-    Set(T),
-}
-
-impl<T> Patch<T> {
-    /// The value that was set.
-    pub fn set(self) -> Option<T> {
-        match self {
-            Self::Set(value) => Some(value),
-            Self::Keep | Self::Clear => None,
-        }
-    }
-
-    /// Writes the change into `field`, where `cleared` is the value that `null` stands for.
-    pub fn apply(self, field: &mut T, cleared: impl FnOnce() -> T) {
-        match self {
-            Self::Keep => {}
-            Self::Clear => *field = cleared(),
-            Self::Set(value) => *field = value,
-        }
-    }
-}
 
 /// What a session is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,8 +7,7 @@ use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
 use super::client_event::{ELEMENTS_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
-use super::field::Field;
-use super::session_update::Patch;
+use super::field::{Field, Patch};
 
 /// Longest name of a function, bytes. Source: OpenAI API reference, `tools.function.name`.
 const FUNCTION_NAME_BYTES_MAX: usize = 64;

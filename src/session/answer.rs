@@ -187,7 +187,7 @@ impl Session {
             MaxTokens::AtMost(tokens) => Some(tokens),
         };
         let (spoken, aside) = (response.modality == Modality::Audio, response.is_aside());
-        let language = settings::set_language(&self.settings).or(self.user_language.recent());
+        let language = settings::set_language(&self.settings).or(self.user_language.last());
         let voice = TtsSettings { rate: response.format.rate(), speed: self.settings.speed, language };
         if reads_conversation && self.conversation.is_too_long() {
             let (kind, code) = ("invalid_request_error", "context_length_exceeded");
@@ -299,9 +299,9 @@ impl Session {
         self.with(response, |response, _, _| response.spent = usage);
     }
 
-    /// What is known of the cost of responses that have not ended.
+    /// What is known of the cost of the response that is running; one out of band and in text tells its cost with its end.
     #[must_use]
-    pub fn unsettled(&self) -> TokenUsage {
+    pub fn cost_so_far(&self) -> TokenUsage {
         self.response.as_ref().map_or_else(TokenUsage::default, |response| response.spent)
     }
 

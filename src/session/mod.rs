@@ -355,7 +355,7 @@ impl Session {
 
     /// Tells the recogniser what has changed of what it must know.
     fn tell_recogniser(&mut self) {
-        let hints = settings::speech_hints(&self.settings, self.user_language.recent());
+        let hints = settings::speech_hints(&self.settings, self.user_language.known());
         if hints != self.hints {
             self.hints = hints;
             self.command(Command::SpeechHints(Box::new(hints)));

@@ -160,14 +160,19 @@ pub(super) fn vad_settings(settings: &SessionObject) -> VadSettings {
 pub(super) fn speech_hints(settings: &SessionObject, recent: Option<Language>) -> SpeechHints {
     let prompt = settings.transcription.as_ref().and_then(|transcription| transcription.prompt.as_ref());
     let prompt = prompt.map(|prompt| TextChunk::split(prompt).0);
-    let language = set_language(settings);
+    let language = code(settings);
     // Of no use beside the one that is set.
     let recent = if language.is_none() { recent } else { None };
     SpeechHints { language, recent, prompt }
 }
 
-/// The language that the client says is spoken.
+/// The language that the client says is spoken; `None` also for a code that nobody has heard of.
 pub(super) fn set_language(settings: &SessionObject) -> Option<Language> {
+    code(settings).filter(|language| language.name().is_some())
+}
+
+/// What the client says of the language, known or not: the recogniser may know more than we.
+fn code(settings: &SessionObject) -> Option<Language> {
     Language::new(settings.transcription.as_ref()?.language.as_ref()?)
 }
 

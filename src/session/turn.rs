@@ -331,7 +331,8 @@ impl Session {
         if entry.text.len() + text.len() <= TRANSCRIPT_BYTES_MAX {
             entry.text.push_str(text);
         }
-        entry.language = language.or(entry.language);
+        // Of a very long utterance the first piece says it.
+        entry.language = entry.language.or(language);
         entry.outcome = outcome;
         self.tell_words(utterance);
         self.settle(utterance);

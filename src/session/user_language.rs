@@ -2,25 +2,42 @@
 
 use crate::language::{Language, is_evidence};
 
-/// What is known of it. A language that the client has set is always the one; else the last that the user's words have
-/// shown: few words show little, and change nothing once there is one.
+/// What is known of it: the language that the client has set or that the last long utterance has shown. Few words show
+/// little: they make a guess where nothing else is known, and take nothing back.
 #[derive(Debug, Default)]
 pub(super) struct UserLanguage {
-    recent: Option<Language>,
+    last: Option<Language>,
+    /// It was set, or many words have shown it.
+    is_known: bool,
 }
 
 impl UserLanguage {
-    /// The language that the user spoke last; `None`: nothing is known.
-    pub(super) const fn recent(&self) -> Option<Language> {
-        self.recent
+    /// The language that the user spoke last, if only as a guess.
+    pub(super) const fn last(&self) -> Option<Language> {
+        self.last
+    }
+
+    /// The language that the user spoke last, if that is known.
+    pub(super) fn known(&self) -> Option<Language> {
+        self.last.filter(|_| self.is_known)
     }
 
     /// The user has said `words`: in the language `set` by the client, or in the one that the recogniser has `told`, or in
     /// the one that they show.
     pub(super) fn hear(&mut self, words: &str, set: Option<Language>, told: Option<Language>) {
-        let counts = self.recent.is_none() || is_evidence(words);
-        let found = if counts { told.or_else(|| Language::of_text(words)) } else { None };
-        self.recent = set.or(found).or(self.recent);
+        if words.is_empty() {
+            return;
+        }
+        let is_known = set.is_some() || is_evidence(words);
+        if !is_known && self.is_known {
+            return;
+        }
+        if let Some(found) = set.or(told).or_else(|| Language::of_text(words)) {
+            // Nobody hears a region; the client may have named it before.
+            let before = self.last.filter(|last| set.is_none() && last.is_like(&found));
+            self.last = Some(before.unwrap_or(found));
+            self.is_known |= is_known;
+        }
     }
 }
 
@@ -35,27 +52,45 @@ mod tests {
     }
 
     #[test]
-    fn the_last_long_word_of_the_recogniser_counts() {
+    fn the_last_long_utterance_counts() {
         let mut user = UserLanguage::default();
-        assert_eq!(user.recent(), None);
+        assert_eq!(user.last(), None);
         for (words, told, expected) in [
-            ("Bonjour.", language("fr"), "fr"),
-            ("계속해", language("ko"), "fr"),
-            (ENGLISH, None, "en"),
-            ("Mm, mm-hm, mm, mmmm, hm.", None, "en"),
-            ("Una frase che la lingua non la dice.", language("it"), "it"),
+            ("Una frase che non dice la sua lingua.", "it", "it"),
+            ("계속해", "ko", "it"),
+            (ENGLISH, "", "en"),
+            ("Mm, mm-hm, mm, mmmm, hm.", "", "en"),
+            ("Bonsoir à vous tous, mes amis.", "fr", "fr"),
         ] {
-            user.hear(words, None, told);
-            assert_eq!(user.recent(), language(expected), "{words}");
+            user.hear(words, None, language(told));
+            assert_eq!((user.last(), user.known()), (language(expected), language(expected)), "{words}");
         }
     }
 
     #[test]
-    fn what_the_client_has_set_is_so() {
+    fn a_guess_is_replaced_by_the_next_and_a_noise_is_none() {
         let mut user = UserLanguage::default();
-        user.hear(ENGLISH, language("de-AT"), language("en"));
-        assert_eq!(user.recent(), language("de-AT"));
+        user.hear("", None, language("ko"));
+        assert_eq!(user.last(), None, "nothing was said");
+        for (words, told) in [("계속해", "ko"), ("Continue.", "en"), ("Encore.", "fr")] {
+            user.hear(words, None, language(told));
+            assert_eq!((user.last(), user.known()), (language(told), None), "{words}");
+        }
+        user.hear(ENGLISH, None, None);
+        user.hear("Encore.", None, language("fr"));
+        assert_eq!(user.known(), language("en"));
+    }
+
+    #[test]
+    fn what_the_client_has_set_is_so_and_its_region_stays() {
+        let mut user = UserLanguage::default();
+        user.hear("Ja.", language("de-AT"), language("en"));
+        assert_eq!(user.known(), language("de-AT"));
         user.hear("Ja.", None, language("nl"));
-        assert_eq!(user.recent(), language("de-AT"), "little was said since");
+        assert_eq!(user.known(), language("de-AT"), "little was said since");
+        user.hear("Das Wetter wird morgen sehr schön.", None, language("de"));
+        assert_eq!(user.known(), language("de-AT"));
+        user.hear("Das Wetter wird morgen sehr schön.", language("de"), None);
+        assert_eq!(user.known(), language("de"));
     }
 }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use antiphon::language::Language;
 use antiphon::message::{
     CallPiece, CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, Stamp, SttEvent, TextChunk,
     TokenUsage, UtteranceId, VadEvent,
 };
 use antiphon::session::{Input, SessionConfig};
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use crate::bench::{Bench, Seen};
 use crate::strict_client::StrictClient;
@@ -99,9 +101,12 @@ fn stage_event() -> impl Strategy<Value = Happening> {
         (commit(), proptest::option::of(utterance())).prop_map(move |(commit, utterance)| {
             Happening::Vad(VadEvent::Cleared { stamp, commit, utterance })
         }),
-        (utterance(), words.clone(), any::<bool>()).prop_map(move |(utterance, chunk, last)| {
-            Happening::Stt(SttEvent::Transcript { stamp, utterance, chunk, language: None, last })
-        }),
+        (utterance(), words.clone(), select(vec!["", "en", "fr-FR", "xx"]), any::<bool>()).prop_map(
+            move |(utterance, chunk, code, last)| {
+                let language = Language::new(code);
+                Happening::Stt(SttEvent::Transcript { stamp, utterance, chunk, language, last })
+            }
+        ),
         utterance().prop_map(move |utterance| {
             Happening::Stt(SttEvent::Failed { stamp, utterance, code: FailureCode::SttFailed })
         }),

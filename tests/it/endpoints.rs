@@ -72,6 +72,15 @@ async fn a_recording_of_any_rate_is_heard() {
         assert!(matches!(heard[..], [level] if level.abs_diff(4_000) <= 20), "{rate} Hz: {answer}");
         assert_eq!(answer["usage"]["seconds"], 1.5, "{answer}");
     }
+    for (hint, language) in [(None, "unknown"), (Some(("language", "fr")), "french")] {
+        let fields: Vec<_> = [("response_format", "verbose_json")].into_iter().chain(hint).collect();
+        let answer = http.transcription(recording(16_000, 1, 0.5, 1_234), &fields).await;
+        let answer: serde_json::Value =
+            serde_json::from_str(&answer.text().await.expect("a body")).expect("JSON");
+        let expected = json!({"task": "transcribe", "language": language, "duration": 0.5,
+            "text": "say dur=0.5 tag=1234"});
+        assert_eq!(answer, expected);
+    }
     let fields = [("response_format", "text"), ("language", "en"), ("prompt", "words"), ("temperature", "0")];
     let answer = http.transcription(recording(16_000, 1, 0.5, 1_234), &fields).await;
     let content_type = answer.headers()["content-type"].to_str().expect("ASCII").to_owned();

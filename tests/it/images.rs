@@ -74,3 +74,38 @@ async fn an_address_goes_to_the_model_unfetched_where_that_is_allowed() {
     assert_eq!(client.answer().await.status, "completed");
     assert_eq!(shown(&llm), [ADDRESS, PIXEL]);
 }
+
+/// What a model without eyes says to a picture is that response's failure; the conversation goes on without it.
+#[tokio::test]
+async fn a_model_without_eyes_fails_one_response_or_is_never_asked() {
+    let llm = ScriptedLlm::start().await;
+    let url = llm.url();
+    let args = ["--llm-url", &url, "--llm-model", "scripted"];
+    let server = Server::fake_with(1, &args).await;
+    let mut client = Client::open(server.addr()).await;
+    client.update(json!({ "output_modalities": ["text"] })).await;
+    client.send(&picture(PIXEL)).await;
+    let item = client.expect("conversation.item.done").await["item"]["id"].clone();
+    llm.script([Script::Status(400)]);
+    client.send(&json!({ "type": "response.create" })).await;
+    let done = client.expect("response.done").await;
+    let error = &done["response"]["status_details"]["error"];
+    assert_eq!(done["response"]["status"], "failed", "{done}");
+    assert!(error["message"].as_str().is_some_and(|message| message.contains("scripted failure")), "{error}");
+    client.send(&json!({ "type": "conversation.item.delete", "item_id": item })).await;
+    client.expect("conversation.item.deleted").await;
+    client.ask("And without it?").await;
+    assert_eq!(client.answer().await.status, "completed");
+    assert!(shown(&llm).is_empty());
+    drop((client, server));
+
+    let server = Server::fake_with(1, &[&args[..], &["--llm-no-images"]].concat()).await;
+    let mut client = Client::open(server.addr()).await;
+    client.send(&picture(PIXEL)).await;
+    let refused = client.expect("error").await;
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["event_id"]),
+        (&json!("image_not_supported"), &json!("picture")),
+        "{refused}"
+    );
+}

@@ -13,7 +13,8 @@ use crate::signal::silence;
 async fn one_server_hears_thinks_and_speaks_for_another() {
     let behind = Server::real_with(2, &["--serve-endpoints"]).await;
     let url = format!("http://{}/v1", behind.addr());
-    let server = behind.real_beside(1, &["--stt-url", &url, "--tts-url", &url, "--llm-url", &url]).await;
+    let args = ["--stt-url", &url, "--stt-format", "verbose_json", "--tts-url", &url, "--llm-url", &url];
+    let server = behind.real_beside(1, &args).await;
     let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech/austen-0880.wav");
     let recording = Recording::load(&clip).expect("a clip of the repository");
     let mut client = Client::open(server.addr()).await;

@@ -81,6 +81,18 @@ async fn an_answer_that_is_broken_off_has_cost_what_the_model_has_written() {
         assert_eq!(tokens(&done), COST, "{done}");
         assert_eq!(completions(&server).await, round);
     }
+    // However much there is to say: the model is not held up by the voice.
+    let sentences =
+        format!("{LONG}\n\n{}", "So it goes on, and on, and on, until the end of it. ".repeat(60));
+    llm.script([Script::Say(sentences.split_inclusive(' ').map(str::to_owned).collect())]);
+    client.ask("Talk.").await;
+    for _ in 0..20 {
+        // Of the first minute; what comes after it waits for the voice.
+        client.expect("response.output_audio.delta").await;
+    }
+    client.send(&json!({ "type": "response.cancel" })).await;
+    let done = client.expect("response.done").await;
+    assert_eq!((done["response"]["status"].as_str(), tokens(&done)), (Some("cancelled"), COST), "{done}");
     // The model has told nothing of what it was not allowed to finish, and the next answer costs only its own.
     llm.script([Script::StallAfter(vec!["Well, ".to_owned()])]);
     client.ask("Talk.").await;
@@ -90,7 +102,7 @@ async fn an_answer_that_is_broken_off_has_cost_what_the_model_has_written() {
     llm.abandoned(1, REQUEST_LIMIT).await;
     client.ask("Hello.").await;
     assert_eq!(tokens(&client.expect("response.done").await), COST);
-    assert_eq!(completions(&server).await, 4);
+    assert_eq!(completions(&server).await, 5);
 
     for (round, goes) in [Client::cut as fn(Client), Client::reset].into_iter().enumerate() {
         llm.script([Script::Say(vec![LONG.to_owned()])]);
@@ -98,7 +110,7 @@ async fn an_answer_that_is_broken_off_has_cost_what_the_model_has_written() {
         client.expect("response.output_audio.delta").await;
         goes(client);
         server.all_units_free().await;
-        assert_eq!(completions(&server).await, 5 + round as u64, "nobody was there to be told");
+        assert_eq!(completions(&server).await, 6 + round as u64, "nobody was there to be told");
         client = Client::open(server.addr()).await;
     }
     // Nothing of the last session is in the next one's answers.

@@ -31,6 +31,7 @@ const EXPECTED: &str =
 enum Format {
     #[default]
     Json,
+    VerboseJson,
     Text,
 }
 
@@ -55,10 +56,16 @@ pub(super) async fn transcribe(
     let seconds = recording.seconds();
     // Only now: who uploads slowly keeps nobody waiting.
     let mut claim = Claim::new(&served.shared).await?;
-    let text = hear(&mut claim, recording, hints).await?;
+    let (text, language) = hear(&mut claim, recording, hints).await?;
     Ok(match format {
         Format::Json => {
             Json(json!({"text": text, "usage": {"type": "duration", "seconds": seconds}})).into_response()
+        }
+        Format::VerboseJson => {
+            let language = language.or(hints.language).and_then(|language| language.name());
+            let language = language.unwrap_or("unknown").to_ascii_lowercase();
+            Json(json!({"task": "transcribe", "language": language, "duration": seconds, "text": text}))
+                .into_response()
         }
         Format::Text => ([(CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{text}\n")).into_response(),
     })
@@ -99,9 +106,10 @@ impl Request {
             "response_format" => {
                 self.format = match text.as_str() {
                     "json" => Format::Json,
+                    "verbose_json" => Format::VerboseJson,
                     "text" => Format::Text,
                     _ => {
-                        let problem = format_args!("found {text:?}, expected json or text");
+                        let problem = format_args!("found {text:?}, expected json, verbose_json or text");
                         return Err(ApiError::field("response_format", "unsupported", problem));
                     }
                 }
@@ -192,15 +200,20 @@ impl Iterator for Recording {
     }
 }
 
-/// Sends the recording through the unit as one utterance, and waits for what was said.
-async fn hear(claim: &mut Claim, recording: Recording, hints: SpeechHints) -> Result<String, ApiError> {
+/// Sends the recording through the unit as one utterance, and waits for what was said, and in which language, if the
+/// recogniser says it.
+async fn hear(
+    claim: &mut Claim,
+    recording: Recording,
+    hints: SpeechHints,
+) -> Result<(String, Option<Language>), ApiError> {
     let stamp = claim.lease.stamp();
     let settings = VadSettings { mode: VadMode::Off };
     let begin = [AudioIn::Settings { stamp, settings }, AudioIn::Hints { stamp, hints }];
     let end = AudioIn::Commit { stamp, commit: CommitId(0) };
     let audio = recording.map(|frame| AudioIn::Audio { stamp, frame });
     let mut items = begin.into_iter().chain(audio).chain([end]).fuse();
-    let mut transcript = String::new();
+    let (mut transcript, mut heard) = (String::new(), None);
     loop {
         let port = claim.lease.port();
         while port.audio_in.has_room_or_ring(1) {
@@ -215,10 +228,11 @@ async fn hear(claim: &mut Claim, recording: Recording, hints: SpeechHints) -> Re
         }
         while let Some(event) = port.stt_events.pop() {
             match event {
-                SttEvent::Transcript { chunk, last, .. } => {
+                SttEvent::Transcript { chunk, language, last, .. } => {
                     transcript.push_str(chunk.as_str());
+                    heard = heard.or(language);
                     if last {
-                        return Ok(transcript.trim().to_owned());
+                        return Ok((transcript.trim().to_owned(), heard));
                     }
                 }
                 SttEvent::Failed { .. } => {

@@ -67,7 +67,10 @@ impl Recogniser {
             form = form.text("model", model.clone());
         }
         let recent = hints.recent.filter(|_| audio.len() < SHORT_SAMPLES);
-        if let Some(language) = hints.language.or(recent) {
+        // Not every server takes a region; the client's own code goes as it is.
+        let recent = recent.and_then(|recent| Language::named(recent.code()));
+        let asked = hints.language.or(recent);
+        if let Some(language) = asked {
             form = form.text("language", language.code().to_owned());
         }
         if let Some(prompt) = hints.prompt {
@@ -77,7 +80,11 @@ impl Recogniser {
             self.caller.post("audio/transcriptions", |request| request.multipart(form)).await?;
         let body = whole(response).await?;
         match content_type.split(';').next() {
-            Some("application/json") => heard(&body),
+            Some("application/json") => {
+                let heard = heard(&body)?;
+                // What it was asked for it says again; that is no finding.
+                Ok(Heard { language: heard.language.filter(|_| asked.is_none()), ..heard })
+            }
             Some("text/plain") => {
                 Ok(Heard { text: trimmed(&String::from_utf8_lossy(&body)), language: None })
             }

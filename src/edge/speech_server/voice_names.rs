@@ -22,7 +22,8 @@ impl VoiceNames {
             let before = match language {
                 None => names.other.replace(name.clone()),
                 Some(language) => {
-                    let is_same = |(other, _): &&(Language, String)| other == language;
+                    let is_same =
+                        |(other, _): &&(Language, String)| other.code().eq_ignore_ascii_case(language.code());
                     let before = names.by_language.iter().find(is_same).map(|(_, name)| name.clone());
                     names.by_language.push((*language, name.clone()));
                     before
@@ -42,15 +43,19 @@ impl VoiceNames {
         !self.by_language.is_empty()
     }
 
-    /// The voice for `language`: that of the same region, else one of the language, else the voice for all others. `None`:
-    /// the server's own.
+    /// The voice for `language`: that of the same region, else that of no region, else one of another region, else the voice
+    /// for all others. `None`: the server's own.
     #[must_use]
     pub fn of(&self, language: Option<Language>) -> Option<&str> {
-        let find = |is_it: &dyn Fn(&Language) -> bool| {
-            self.by_language.iter().find(|(known, _)| is_it(known)).map(|(_, name)| name.as_str())
+        let distance = |known: &Language, language: &Language| match known.code() {
+            code if code.eq_ignore_ascii_case(language.code()) => Some(0),
+            code if known.is_like(language) => Some(if code.contains('-') { 2 } else { 1 }),
+            _ => None,
         };
         let own = language.and_then(|language| {
-            find(&|known| *known == language).or_else(|| find(&|known| known.is_like(&language)))
+            let near =
+                self.by_language.iter().filter_map(|(known, name)| Some((distance(known, &language)?, name)));
+            near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name.as_str())
         });
         own.or(self.other.as_deref())
     }
@@ -68,13 +73,17 @@ mod tests {
     #[test]
     fn the_nearest_voice_speaks() {
         let names =
-            names(&["af_heart", "fr=ff_siwis", "pt=pf_dora", "pt-PT=pm_alex"]).expect("all different");
+            names(&["af_heart", "fra=ff_siwis", "pt-PT=pm_alex", "pt=pf_dora", "no=nora", "es-MX=em_paco"])
+                .expect("all different");
         for (code, voice) in [
             ("fr", "ff_siwis"),
             ("fr-CA", "ff_siwis"),
             ("pt", "pf_dora"),
             ("pt-PT", "pm_alex"),
             ("pt-BR", "pf_dora"),
+            ("pt-pt", "pm_alex"),
+            ("nb", "nora"),
+            ("es-ES", "em_paco"),
             ("en", "af_heart"),
             ("xx", "af_heart"),
         ] {
@@ -91,7 +100,7 @@ mod tests {
 
     #[test]
     fn two_voices_for_one_language_are_refused() {
-        for given in [&["a", "b"], &["fr=a", "fr=b"]] {
+        for given in [&["a", "b"], &["fr=a", "FR=b"]] {
             assert!(names(given).is_err_and(|problem| problem.contains("expected one")), "{given:?}");
         }
     }
