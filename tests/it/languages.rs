@@ -142,9 +142,15 @@ async fn the_voice_follows_the_text() {
         texts = world.speech.texts().split_off(before);
     }
     assert!(texts.iter().all(|text| text["voice"] == "amelie"), "{texts:?}");
-    client.send(&json!({ "type": "response.cancel" })).await;
+    // The user breaks in, in English.
+    let english = "Tell me more about the garden.";
+    world.speech.hears([Hear::In(english, "en")]);
+    world.speech.speaks([sound()]);
+    client.stream(&utterance(5_000)).await;
     assert_eq!(client.rest_of_answer(&created).await.status, "cancelled");
     world.speech.abandoned(1, REQUEST_LIMIT).await;
+    assert_eq!(client.answer().await.text.trim(), english);
+    assert_eq!(world.voice(), "main");
 
     for words in ["Yes.", "What will the weather be like tomorrow?"] {
         world.speech.speaks([sound()]);
