@@ -1,7 +1,7 @@
 //! Wire behaviour of a session, without a socket: scripted dialogues and random ones, both read by a strict
 //! client.
 //!
-//! [`url`] plays what it can of the cases over a socket, against any server:
+//! [`url`] plays what it can of the cases over a socket, against any server, and the dialogues of `live/`, which need a model:
 //! `ANTIPHON_URL=ws://… cargo test --release --test conformance socket`.
 //!
 //! A case is a file of JSON lines in `cases/`; [`script`] says what a line may be. Every event that a session
@@ -26,20 +26,20 @@ fn check(case: &Path, events: &mut Vec<String>) -> Result<(), String> {
     script::play(&text, events).map_err(|error| format!("{}: {error}", case.display()))
 }
 
-/// Every case, in the order of their names.
-fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/cases");
-    let mut cases: Vec<_> = std::fs::read_dir(folder)
-        .expect("the folder of cases")
+/// The dialogues of a folder, in the order of their names.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance").join(folder);
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("a folder of this test")
         .map(|entry| entry.expect("readable").path())
         .collect();
-    cases.sort();
-    cases
+    files.sort();
+    files
 }
 
 #[test]
 fn every_case_holds() {
-    let cases = cases();
+    let cases = files("cases");
     assert!(cases.len() >= 15, "found {} cases", cases.len());
     let mut events = Vec::new();
     let failures: Vec<_> = cases.iter().filter_map(|case| check(case, &mut events).err()).collect();
