@@ -1,11 +1,13 @@
-//! Over a socket: against a server of ours, or with `ANTIPHON_URL=ws://…/v1/realtime` against any other. `ANTIPHON_KEY_ENV=NAME`
-//! names the variable whose value is the key, a bearer token. Everything that arrives goes through the strict client.
+//! Over a socket: against a server of ours, or with `ANTIPHON_URL=ws://…/v1/realtime` against any other.
+//! `ANTIPHON_KEY_ENV=NAME` names the variable whose value is the key, a bearer token. Everything that arrives goes through
+//! the strict client.
 //!
 //! Of each case as much is played as the client and the protocol decide alone: up to the first input that needs speech, a
 //! recogniser, a model, or time. Commands are the session's own affair and are not looked for.
 //!
-//! The dialogues in `live/` are played to their end, with a model that may say anything: they hold messages of the client and,
-//! in order, events that come after them, between which others may come. Orders such as `say dur=30` are for the fake voice.
+//! The dialogues in `live/` are played to their end, with a model that may say anything: they hold messages of the client
+//! and, in order, events that come after them, between which others may come. Orders such as `say dur=30` are for the
+//! fake voice.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
