@@ -379,7 +379,6 @@ impl Session {
             Phase::Open if aside.is_some() => {}
             Phase::Open => {
                 if !broken_off
-                    && !response.out_of_band
                     && let Some(idle) = settings::idle_timeout(&self.settings)
                 {
                     let played = response.played_until.map_or(self.now, |until| until.max(self.now));

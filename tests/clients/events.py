@@ -1,5 +1,5 @@
 """The tables of events in the guide against the types of the installed client: exit code 0 only if both know the same events,
-and every proof that the tables name is there."""
+and each has a proof that is there: a dialogue with this event, or a test."""
 
 import argparse
 import pathlib
@@ -17,20 +17,22 @@ def of_package(union):
 
 
 def rows(guide, heading):
-    """Name and proofs of each row of the table below a heading."""
+    """Name, text and proofs of each row of the table below a heading."""
     table = guide.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     for line in table.splitlines():
         if line.startswith("| `"):
-            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-            yield cells[0].strip("` "), re.findall(r"`([^`]+)`", cells[-1]) if len(cells) == 3 else []
+            name, text, proofs = (cell.strip() for cell in line.strip("|").split(" | "))
+            yield name.strip("`"), text, re.findall(r"`([^`]+)`", proofs)
 
 
-def is_there(proof, tests):
+def proves(proof, name, text, tests):
+    """Whether the proof is there; a dialogue also holds the event, unless that is never sent."""
     if proof.endswith(".jsonl"):
-        return (tests / "conformance/cases" / proof).is_file()
-    module, _, name = proof.partition("::")
-    file = tests / "it" / f"{module}.rs"
-    return file.is_file() and f"fn {name}()" in file.read_text()
+        file = tests / "conformance/cases" / proof
+        return file.is_file() and (text.startswith("never") or f'"type":"{name}"' in file.read_text().replace("\\", ""))
+    module, _, test = proof.partition("::")
+    file = tests / f"{module}.rs" if "/" in module else tests / "it" / f"{module}.rs"
+    return file.is_file() and f"fn {test}(" in file.read_text()
 
 
 def main():
@@ -40,11 +42,13 @@ def main():
     guide = (root / "src/guide/protocol.md").read_text()
     wrong = []
     for heading, union in (("Client events", RealtimeClientEvent), ("Server events", RealtimeServerEvent)):
-        known, table = set(of_package(union)), dict(rows(guide, heading))
-        wrong += [f"{heading}: the table lacks {name}" for name in sorted(known - table.keys())]
-        wrong += [f"{heading}: {name} is no event of the package" for name in sorted(table.keys() - known)]
-        for name, proofs in table.items():
-            wrong += [f"{name}: no {proof}" for proof in proofs if not is_there(proof, root / "tests")]
+        known, table = set(of_package(union)), list(rows(guide, heading))
+        names = {name for name, _, _ in table}
+        wrong += [f"{heading}: the table lacks {name}" for name in sorted(known - names)]
+        wrong += [f"{heading}: {name} is no event of the package" for name in sorted(names - known)]
+        for name, text, proofs in table:
+            wrong += [f"{name}: without a proof"] if not proofs else []
+            wrong += [f"{name}: {proof} does not prove it" for proof in proofs if not proves(proof, name, text, root / "tests")]
         print(f"{heading}: {len(table)} of {len(known)}")
     for problem in wrong:
         print(problem)

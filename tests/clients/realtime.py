@@ -90,9 +90,7 @@ class Strict:
         previous = getattr(event, "previous_item_id", None)
         if previous is not None and previous not in self.items:
             raise Violation(f"previous item {previous} was never announced")
-        if kind == "input_audio_buffer.speech_started":
-            self.items.add(event.item_id)
-        elif kind == "input_audio_buffer.committed":
+        if kind in ("input_audio_buffer.speech_started", "input_audio_buffer.timeout_triggered", "input_audio_buffer.committed"):
             self.items.add(event.item_id)
         elif kind == "conversation.item.added":
             self.items.add(event.item.id)

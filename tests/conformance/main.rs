@@ -1,17 +1,18 @@
 //! Wire behaviour of a session, without a socket: scripted dialogues and random ones, both read by a strict
 //! client.
 //!
-//! [`url`] plays what it can of the cases over a socket, against any server:
-//! `ANTIPHON_URL=ws://… cargo test --release --test conformance socket`.
+//! [`url`] plays what it can of the cases over a socket, against any server, and the dialogues of `live/`, which need a
+//! model: `ANTIPHON_URL=ws://… cargo test --release --test conformance socket`.
 //!
 //! A case is a file of JSON lines in `cases/`; [`script`] says what a line may be. Every event that a session
-//! sends, in cases and in random dialogues, goes through [`strict_client::StrictClient`]. Set
-//! `ANTIPHON_EVENTS_OUT=FILE` to have the events of all cases written to a file, one a line, to check them
-//! against other people's types.
+//! sends, in cases and in random dialogues, goes through [`strict_client::StrictClient`]; those of the cases
+//! also through the types of the official client.
 
 mod answer_rules;
 mod bench;
 mod faithful;
+#[path = "../it/installed.rs"]
+mod installed;
 mod names;
 mod random;
 mod script;
@@ -20,33 +21,47 @@ mod url;
 
 use std::path::{Path, PathBuf};
 
-/// The one way in which cases are checked.
-fn check(case: &Path, events: &mut Vec<String>) -> Result<(), String> {
+use installed::Client;
+
+/// The one way in which cases are checked; gives the events that were sent.
+fn check(case: &Path) -> Result<Vec<String>, String> {
     let text = std::fs::read_to_string(case).map_err(|error| error.to_string())?;
-    script::play(&text, events).map_err(|error| format!("{}: {error}", case.display()))
+    let mut events = Vec::new();
+    script::play(&text, &mut events).map_err(|error| format!("{}: {error}", case.display()))?;
+    Ok(events)
 }
 
-/// Every case, in the order of their names.
-fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/cases");
-    let mut cases: Vec<_> = std::fs::read_dir(folder)
-        .expect("the folder of cases")
+/// The dialogues of a folder, in the order of their names.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance").join(folder);
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("a folder of this test")
         .map(|entry| entry.expect("readable").path())
         .collect();
-    cases.sort();
-    cases
+    files.sort();
+    files
 }
 
 #[test]
 fn every_case_holds() {
-    let cases = cases();
+    let cases = files("cases");
     assert!(cases.len() >= 15, "found {} cases", cases.len());
-    let mut events = Vec::new();
-    let failures: Vec<_> = cases.iter().filter_map(|case| check(case, &mut events).err()).collect();
+    let failures: Vec<_> = cases.iter().filter_map(|case| check(case).err()).collect();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
-    if let Ok(file) = std::env::var("ANTIPHON_EVENTS_OUT") {
-        std::fs::write(file, events.join("\n") + "\n").expect("ANTIPHON_EVENTS_OUT can be written");
+}
+
+/// RC-005, of everything that a case makes the session say.
+#[tokio::test]
+async fn the_official_client_knows_every_event_of_every_case() {
+    let types = Client { interpreter: "python", program: "cases.py", pins: &["requirements/openai.txt"] };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for case in files("cases") {
+        let events = check(&case).expect("every case holds");
+        std::fs::write(folder.path().join(case.file_name().expect("a file")), events.join("\n"))
+            .expect("written");
     }
+    let root = env!("CARGO_MANIFEST_DIR");
+    types.run(&["--events", folder.path().to_str().expect("UTF-8"), "--root", root]).await;
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub(crate) struct StrictClient {
     event_ids: HashSet<String>,
     begun: bool,
     closed: bool,
+    /// Only events are to be seen: whether the stages were told of a cancel is not known.
+    no_commands: bool,
     /// Items by id.
     items: HashMap<String, ItemState>,
     /// Running responses by id.
@@ -37,6 +39,11 @@ struct ItemState {
 }
 
 impl StrictClient {
+    /// At the other end of a socket.
+    pub(crate) fn remote() -> Self {
+        Self { no_commands: true, ..Self::default() }
+    }
+
     /// Looks at an event; says what is wrong with it.
     pub(crate) fn event(&mut self, event: &Value) -> Result<(), String> {
         self.judge(event).map_err(|why| format!("strict client: {why}: {event}"))
@@ -268,7 +275,8 @@ impl StrictClient {
             "completed" => details.is_null() && response["usage"]["total_tokens"].is_u64(),
             "cancelled" => {
                 let reason = details["reason"].as_str();
-                (self.bumped || running.aside) && matches!(reason, Some("turn_detected" | "client_cancelled"))
+                (self.bumped || running.aside || self.no_commands)
+                    && matches!(reason, Some("turn_detected" | "client_cancelled"))
             }
             "incomplete" => {
                 matches!(details["reason"].as_str(), Some("max_output_tokens" | "content_filter"))

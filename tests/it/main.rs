@@ -10,6 +10,7 @@
 
 mod client;
 mod http;
+mod installed;
 mod llm;
 mod rng;
 mod server;
