@@ -378,9 +378,7 @@ impl Session {
         match self.phase {
             Phase::Open if aside.is_some() => {}
             Phase::Open => {
-                if !broken_off
-                    && let Some(idle) = settings::idle_timeout(&self.settings)
-                {
+                if !broken_off && let Some(idle) = settings::idle_timeout(&self.settings) {
                     let played = response.played_until.map_or(self.now, |until| until.max(self.now));
                     self.idle_from_ms = self.hearing.audio_ms();
                     self.timers.set(Timer::Idle, played + idle);
