@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use crate::client::Client;
-use crate::llm::{Script, ScriptedLlm};
+use crate::llm::{Api, Script, ScriptedLlm};
 use crate::server::Server;
 use crate::signal::utterance;
 
@@ -18,7 +18,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 async fn start(llm: &ScriptedLlm) -> Server {
-    Server::fake_with(2, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await
+    Server::fake_with(2, &["--llm-url", &llm.url(), "--llm-model", "scripted", "--llm-api", llm.api()]).await
 }
 
 /// The next question is answered: text as scripted, and as much audio as the fake voice makes of it.
@@ -53,7 +53,13 @@ async fn the_answer_is_what_the_model_says() {
 
 #[tokio::test]
 async fn every_failure_fails_one_response_and_the_session_goes_on() {
-    let llm = ScriptedLlm::start().await;
+    for api in Api::ALL {
+        failures(api).await;
+    }
+}
+
+async fn failures(api: Api) {
+    let llm = ScriptedLlm::start_as(api).await;
     let server = start(&llm).await;
     let mut client = Client::open(server.addr()).await;
     let failures = [
@@ -88,12 +94,20 @@ async fn every_failure_fails_one_response_and_the_session_goes_on() {
 
 #[tokio::test]
 async fn a_model_that_falls_silent_is_given_up() {
-    let mut llm = ScriptedLlm::start().await;
+    for api in Api::ALL {
+        stalls(api).await;
+    }
+}
+
+async fn stalls(api: Api) {
+    let mut llm = ScriptedLlm::start_as(api).await;
     let url = llm.url();
     let patience = ["--llm-first-token-s", "1", "--llm-between-tokens-s", "1"];
-    let server =
-        Server::fake_with(2, &[&["--llm-url", &url, "--llm-model", "scripted"], &patience[..]].concat())
-            .await;
+    let server = Server::fake_with(
+        2,
+        &[&["--llm-url", &url, "--llm-model", "scripted", "--llm-api", llm.api()], &patience[..]].concat(),
+    )
+    .await;
     let mut client = Client::open(server.addr()).await;
     let stalls = [Script::Silence, Script::OnlyHead, Script::StallAfter(words("This much and no more."))];
     for (number, stall) in stalls.into_iter().enumerate() {
