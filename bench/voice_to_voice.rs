@@ -6,7 +6,7 @@
 )]
 
 #[allow(dead_code, reason = "shared with the integration tests")]
-#[path = "../tests/it/llm.rs"]
+#[path = "../tests/it/llm/mod.rs"]
 mod llm;
 mod report;
 #[allow(dead_code, reason = "shared with the integration tests")]

@@ -4,14 +4,16 @@
 //! *Thread:* as the models that they stand for · *Never:* a heap call, except where the caller's transcript
 //! grows.
 //!
-//! They speak one little language, `say dur=<s> tag=<int> rt=<x|0> stamp=<0|1|2>`: `dur` seconds of samples
-//! of the value `tag`, released at `rt` times real time (0: at once); with a `stamp` the first 8 bytes of a
-//! frame become a clock reading. The fake recogniser answers an utterance with such a line, whose `tag` is
-//! the utterance's median level, and the fake voice carries it out, so a test can tell by the samples whose
-//! audio arrived. Any other text becomes a tone, so that a scripted language model can drive a whole
-//! conversation.
+//! They speak one little language, `say dur=<s> tag=<int> rt=<x|0> stamp=<0|1|2> lat=<s>`: `dur` seconds of
+//! samples of the value `tag`, released at `rt` times real time (0: at once); with a `stamp` the first 8
+//! bytes of a frame become a clock reading; the voice is busy for `lat` seconds first (0 unless it is said),
+//! and nothing stops it, as it is with a network that runs. The fake recogniser answers an utterance with
+//! such a line, whose `tag` is the utterance's median level, and the fake voice carries it out, so a test can
+//! tell by the samples whose audio arrived. Any other text becomes a tone, so that a scripted language model
+//! can drive a whole conversation.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::{
     DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, StaleCheck, SttModel, TtsModel,
@@ -138,6 +140,7 @@ impl TtsModel for FakeTts {
             return Err(ModelError::Stale);
         }
         if let Some(order) = Order::parse(text) {
+            order.keep_busy();
             speech.source = order.source(session_rate);
         } else {
             hum(text, session_rate, speech);
@@ -172,25 +175,28 @@ struct Order {
     tag: i16,
     pace: f32,
     stamp: bool,
+    latency_seconds: f64,
 }
 
 impl Order {
     /// The first order in `text`: the word `say`, then settings in any order, up to the first word that is
-    /// none. What is not said is 0.5 s, tag 0, at once, without a stamp. A full stop after the line is not
-    /// part of it.
+    /// none. What is not said is 0.5 s, tag 0, at once, without a stamp or latency. A full stop after the line
+    /// is not part of it.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace().skip_while(|word| !word.eq_ignore_ascii_case("say"));
         words.next()?;
-        let mut order = Self { seconds: ANSWER_SECONDS, tag: 0, pace: 0.0, stamp: false };
+        let mut order =
+            Self { seconds: ANSWER_SECONDS, tag: 0, pace: 0.0, stamp: false, latency_seconds: 0.0 };
         let mut any = false;
         for word in words {
             let Some((key, value)) = word.split_once('=') else { break };
             let value = value.trim_end_matches(['.', ',', ';', '!', '?']);
             match key {
-                "dur" => order.seconds = value.parse().ok().filter(|&s| (0.0..=SECONDS_MAX).contains(&s))?,
+                "dur" => order.seconds = seconds(value)?,
                 "tag" => order.tag = value.parse().ok()?,
                 "rt" => order.pace = value.parse().ok().filter(|pace| (0.0..=1e6).contains(pace))?,
                 "stamp" => order.stamp = value.parse::<u8>().ok()? > 0,
+                "lat" => order.latency_seconds = seconds(value)?,
                 _ => break,
             }
             any = true;
@@ -198,10 +204,21 @@ impl Order {
         any.then_some(order)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a fake that pretends to be a slow network")]
+    fn keep_busy(self) {
+        if self.latency_seconds > 0.0 {
+            std::thread::sleep(Duration::from_secs_f64(self.latency_seconds));
+        }
+    }
+
     fn source(self, rate: SampleRate) -> SpeechSource {
         let remaining = (self.seconds * f64::from(rate.hz())).round() as u64;
         SpeechSource::Constant { value: self.tag, remaining, pace: self.pace, stamp: self.stamp }
     }
+}
+
+fn seconds(value: &str) -> Option<f64> {
+    value.parse().ok().filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds))
 }
 
 /// 60 ms of a 440 Hz tone at a quarter of full scale for each character of `text`, as far as there is room.
@@ -221,11 +238,13 @@ const LEVELS: usize = 32_769;
 /// How long the answer to an utterance is. Any length would do; half a second is five frames of 100 ms.
 const ANSWER_SECONDS: f64 = 0.5;
 
-/// Longest order: an hour.
+/// Longest order, and longest latency: an hour.
 const SECONDS_MAX: f64 = 3_600.0;
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn speech(capacity: usize) -> Speech {
@@ -274,12 +293,22 @@ mod tests {
     }
 
     #[test]
+    fn a_voice_that_is_busy_is_not_stopped() {
+        let (asked, mut speech) = (Cell::new(0), speech(8));
+        let stale = || asked.replace(asked.get() + 1) > 0;
+        FakeTts.synthesise("say tag=7 lat=0.05", 1.0, SampleRate::HZ_24K, &stale, &mut speech).unwrap();
+        let expected = SpeechSource::Constant { value: 7, remaining: 12_000, pace: 0.0, stamp: false };
+        assert_eq!((speech.source, asked.get()), (expected, 1));
+    }
+
+    #[test]
     fn only_orders_are_orders() {
         let order = |text| Order::parse(text);
-        let heard = Order { seconds: 0.5, tag: 1234, pace: 0.0, stamp: false };
+        let heard = Order { seconds: 0.5, tag: 1234, pace: 0.0, stamp: false, latency_seconds: 0.0 };
         assert_eq!(order("say dur=0.5 tag=1234"), Some(heard));
         assert_eq!(order("You said: Say tag=1234."), Some(heard));
         assert_eq!(order("say tag=1234 please"), Some(heard));
+        assert_eq!(order("say tag=1234 lat=1.5."), Some(Order { latency_seconds: 1.5, ..heard }));
         for text in [
             "",
             "say",
@@ -289,6 +318,7 @@ mod tests {
             "say dur=nan",
             "say tag=40000",
             "say dur=1e9",
+            "say lat=-1",
         ] {
             assert_eq!(order(text), None, "{text}");
         }

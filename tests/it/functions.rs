@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
-use crate::llm::{Script, ScriptedCall, ScriptedLlm};
+use crate::llm::{Api, Script, ScriptedCall, ScriptedLlm};
 use crate::server::Server;
 use crate::signal::utterance;
 
@@ -16,7 +16,9 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(20);
 const CALLED: &str = "response.function_call_arguments.done";
 
 async fn start(llm: &ScriptedLlm) -> (Server, Client) {
-    let server = Server::fake_with(1, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await;
+    let server =
+        Server::fake_with(1, &["--llm-url", &llm.url(), "--llm-model", "scripted", "--llm-api", llm.api()])
+            .await;
     let mut client = Client::open(server.addr()).await;
     let tools = ["look", "book"].map(|name| json!({ "type": "function", "name": name }));
     client.update(json!({ "tools": tools })).await;
@@ -96,7 +98,13 @@ async fn a_call_that_was_talked_over_is_answered_never_late_or_twice() {
 /// RC-022: the user speaks while the arguments are streamed: what was whole by then is a call, the rest never becomes one.
 #[tokio::test]
 async fn a_call_that_is_interrupted_is_whole_or_incomplete() {
-    let mut llm = ScriptedLlm::start().await;
+    for api in Api::ALL {
+        interrupted_calls(api).await;
+    }
+}
+
+async fn interrupted_calls(api: Api) {
+    let mut llm = ScriptedLlm::start_as(api).await;
     let (_server, mut client) = start(&llm).await;
     let arguments = json!({ "seat": "12A", "note": "by the \"window\"" }).to_string();
     let call = |arguments: &str| ScriptedCall { name: "book".to_owned(), arguments: arguments.to_owned() };
@@ -196,7 +204,13 @@ async fn an_output_is_taken_at_once_and_the_answers_do_not_mix() {
 /// RC-024: byte for byte, in the order of the model, and silent.
 #[tokio::test]
 async fn two_calls_at_once_are_two_items_and_nothing_of_them_is_spoken() {
-    let llm = ScriptedLlm::start().await;
+    for api in Api::ALL {
+        two_calls(api).await;
+    }
+}
+
+async fn two_calls(api: Api) {
+    let llm = ScriptedLlm::start_as(api).await;
     let (_server, mut client) = start(&llm).await;
     let arguments = [r#"{"q":"caf\u00e9 \"x\" 😀","n":1e3}"#, "{ }"];
     let calls = [("look", arguments[0]), ("book", arguments[1])];

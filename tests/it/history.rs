@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::llm::{Script, ScriptedLlm};
+use crate::llm::{Api, Script, ScriptedLlm};
 use crate::server::Server;
 use crate::signal::{level, silence, utterance};
 
@@ -21,7 +21,7 @@ fn numbered() -> String {
 }
 
 async fn start(llm: &ScriptedLlm) -> Server {
-    Server::fake_with(1, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await
+    Server::fake_with(1, &["--llm-url", &llm.url(), "--llm-model", "scripted", "--llm-api", llm.api()]).await
 }
 
 async fn create(client: &mut Client) {
@@ -137,8 +137,14 @@ async fn of_an_interrupted_answer_what_was_sent_is_known() {
 /// RC-043, RC-045: cut at each place, by characters, and with thoughts before it.
 #[tokio::test]
 async fn what_the_model_says_is_told_and_remembered_as_it_is() {
+    for api in Api::ALL {
+        texts_are_remembered(api).await;
+    }
+}
+
+async fn texts_are_remembered(api: Api) {
     const TEXT: &str = "What is the\u{a0}weather?\nIt is  fine, caf\u{e9} 🚀 open.";
-    let llm = ScriptedLlm::start().await;
+    let llm = ScriptedLlm::start_as(api).await;
     let server = start(&llm).await;
     let mut client = Client::open(server.addr()).await;
     let cuts = (0..TEXT.len()).filter(|&at| TEXT.is_char_boundary(at));

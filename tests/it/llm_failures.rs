@@ -6,9 +6,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use crate::client::Client;
-use crate::llm::{Script, ScriptedLlm};
+use crate::llm::{Api, Script, ScriptedLlm};
 use crate::server::Server;
-use crate::signal::utterance;
+use crate::signal::{samples_in, utterance};
 
 /// A stage or a request that is cancelled is gone well before this.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
@@ -18,7 +18,13 @@ fn words(text: &str) -> Vec<String> {
 }
 
 async fn start(llm: &ScriptedLlm) -> Server {
-    Server::fake_with(2, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await
+    start_with(llm, &[]).await
+}
+
+async fn start_with(llm: &ScriptedLlm, args: &[&str]) -> Server {
+    let url = llm.url();
+    let model = ["--llm-url", &url, "--llm-model", "scripted", "--llm-api", llm.api()];
+    Server::fake_with(2, &[&model[..], args].concat()).await
 }
 
 /// The next question is answered: text as scripted, and as much audio as the fake voice makes of it.
@@ -53,7 +59,13 @@ async fn the_answer_is_what_the_model_says() {
 
 #[tokio::test]
 async fn every_failure_fails_one_response_and_the_session_goes_on() {
-    let llm = ScriptedLlm::start().await;
+    for api in Api::ALL {
+        failures(api).await;
+    }
+}
+
+async fn failures(api: Api) {
+    let llm = ScriptedLlm::start_as(api).await;
     let server = start(&llm).await;
     let mut client = Client::open(server.addr()).await;
     let failures = [
@@ -88,12 +100,14 @@ async fn every_failure_fails_one_response_and_the_session_goes_on() {
 
 #[tokio::test]
 async fn a_model_that_falls_silent_is_given_up() {
-    let mut llm = ScriptedLlm::start().await;
-    let url = llm.url();
-    let patience = ["--llm-first-token-s", "1", "--llm-between-tokens-s", "1"];
-    let server =
-        Server::fake_with(2, &[&["--llm-url", &url, "--llm-model", "scripted"], &patience[..]].concat())
-            .await;
+    for api in Api::ALL {
+        stalls(api).await;
+    }
+}
+
+async fn stalls(api: Api) {
+    let mut llm = ScriptedLlm::start_as(api).await;
+    let server = start_with(&llm, &["--llm-first-token-s", "1", "--llm-between-tokens-s", "1"]).await;
     let mut client = Client::open(server.addr()).await;
     let stalls = [Script::Silence, Script::OnlyHead, Script::StallAfter(words("This much and no more."))];
     for (number, stall) in stalls.into_iter().enumerate() {
@@ -103,6 +117,34 @@ async fn a_model_that_falls_silent_is_given_up() {
         assert_eq!(answer.status, "failed", "{stall:?}: {:?}", answer.details);
         llm.abandoned(number + 1, CANCEL_LIMIT).await;
         is_well(&mut client, &llm).await;
+    }
+}
+
+/// What was written before the fault is told, and the sentence that was complete is heard to its end.
+#[tokio::test]
+async fn a_sentence_that_was_complete_is_spoken_before_the_failure() {
+    const SENTENCE: &str = "This sentence is complete.";
+    const WRITTEN: &str = "This sentence is complete. But this one is";
+    for api in Api::ALL {
+        let llm = ScriptedLlm::start_as(api).await;
+        let patience = ["--llm-first-token-s", "20", "--llm-between-tokens-s", "1"];
+        let server = start_with(&llm, &patience).await;
+        let mut client = Client::open(server.addr()).await;
+        llm.script([Script::Say(words(SENTENCE))]);
+        client.ask("Tell me something.").await;
+        let sentence = client.answer().await;
+        assert_eq!((sentence.status.as_str(), sentence.text.trim_end()), ("completed", SENTENCE));
+        assert_eq!(sentence.samples.len(), SENTENCE.len() * samples_in(60));
+        for fault in [Script::CloseAfter(words(WRITTEN)), Script::StallAfter(words(WRITTEN))] {
+            llm.script([fault.clone()]);
+            client.ask("Tell me something.").await;
+            let answer = client.answer().await;
+            assert_eq!(answer.status, "failed", "{fault:?} of {api:?}: {:?}", answer.details);
+            assert!(answer.text.starts_with(WRITTEN), "{fault:?} of {api:?}: {:?}", answer.text);
+            let (heard, whole) = (answer.samples.len(), sentence.samples.len());
+            assert!(heard >= whole, "{fault:?} of {api:?}: {heard} samples of {whole}");
+            assert!(answer.samples.starts_with(&sentence.samples), "{fault:?} of {api:?}: other audio");
+        }
     }
 }
 

@@ -28,6 +28,7 @@ mod framing;
 mod functions;
 mod history;
 mod idle;
+mod idle_timeout;
 mod images;
 mod isolation;
 mod languages;

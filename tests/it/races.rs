@@ -13,6 +13,7 @@ use crate::llm::{Script, ScriptedLlm};
 use crate::rng::Rng;
 use crate::server::Server;
 use crate::signal::{is_level, level, samples_in, silence, utterance};
+use crate::speech_server::{Hear, ScriptedSpeech};
 
 const COMPLETED: &str = "conversation.item.input_audio_transcription.completed";
 
@@ -49,8 +50,9 @@ impl Client {
 }
 
 /// Reads until the turn is transcribed and nothing runs any more. The request `id` has become one response or one error by
-/// then, before a marker that was sent behind it is confirmed; all answers are whole, one after the other.
-async fn settles(client: &mut Client, id: &str) {
+/// then, before a marker that was sent behind it is confirmed; all answers are whole, one after the other. Returns whether
+/// it was granted.
+async fn settles(client: &mut Client, id: &str) -> bool {
     client.send_marker().await;
     let (mut markers, mut is_transcribed, mut is_quiet) = (1, false, false);
     let (mut responses, mut granted, mut refused) = (0, 0, 0);
@@ -103,6 +105,7 @@ async fn settles(client: &mut Client, id: &str) {
     }
     // The turn has its answer, or the client's is the answer to it.
     assert!(responses == 1 || (granted == 1 && responses == 2), "{id}: {responses} responses");
+    granted == 1
 }
 
 /// RC-009: from 50 ms before the audio that ends a turn to 50 ms after it, in steps of 5 ms.
@@ -115,6 +118,7 @@ async fn a_create_around_the_end_of_a_turn_is_granted_or_refused() {
     // An answer takes 50 ms: some requests meet one that is running.
     let answer = Script::Say(vec!["say dur=0.2 tag=77 rt=4".to_owned()]);
     llm.script(std::iter::repeat_n(answer, 2 * ROUNDS));
+    let mut granted = 0;
     for round in 0..ROUNDS {
         let step = round % 21;
         let id = format!("create_{round}");
@@ -132,8 +136,11 @@ async fn a_create_around_the_end_of_a_turn_is_granted_or_refused() {
             tokio::time::sleep(Duration::from_millis(5 * (step as u64 - 10))).await;
             client.send(&create).await;
         }
-        settles(&mut client, &id).await;
+        granted += usize::from(settles(&mut client, &id).await);
     }
+    println!("{granted} of {ROUNDS} requests were granted");
+    assert!(granted > 0, "all were refused: the sweep must begin before the turn's own response");
+    assert!(granted < ROUNDS, "none was refused: the sweep must go over the turn's own response");
 }
 
 /// RC-010: the old answer is at any place when the three events arrive together.
@@ -156,6 +163,28 @@ async fn cancel_item_and_create_in_one_write_are_taken_in_their_order() {
         assert_eq!(old.details["reason"], "client_cancelled", "round {round}, ANTIPHON_SEED={seed}");
         client.answer().await.assert_is(500 + round, 0.2);
     }
+}
+
+/// RC-010: the old answer is inside the voice, which nothing stops.
+#[tokio::test]
+async fn what_the_voice_is_busy_with_when_it_is_cancelled_never_comes_out() {
+    let server = Server::fake(1).await;
+    let mut client = Client::open(server.addr()).await;
+    let mut was_busy = 0;
+    for round in 0..10_i16 {
+        let mut old = begun(&mut client, "say dur=60 tag=1 rt=10 lat=0.8").await;
+        tokio::time::sleep(Duration::from_millis(80 * round.unsigned_abs() as u64)).await;
+        let question = item_event(&format!("say dur=0.2 tag={}", 500 + round));
+        let (cancel, create) = (json!({ "type": "response.cancel" }), json!({ "type": "response.create" }));
+        client.send_at_once(&[cancel, question, create]).await;
+        while !old.take(&client.event().await) {}
+        assert_eq!(old.status, "cancelled", "round {round}");
+        assert_eq!(old.details["reason"], "client_cancelled", "round {round}");
+        was_busy += usize::from(old.samples.is_empty());
+        // Fails on anything of the old response.
+        client.answer().await.assert_is(500 + round, 0.2);
+    }
+    assert!(was_busy > 0, "the voice was done with the old answer each time");
 }
 
 /// RC-011: the user interrupts, and the client says so too, 0 to 30 ms later.
@@ -250,6 +279,53 @@ async fn a_commit_around_the_automatic_one_makes_one_item_or_one_error() {
     assert!(won > 0 && lost > 0, "won {won}, lost {lost}: the sweep must go over the end of the turn");
 }
 
+/// RC-013: the user speaks on behind the commit, on another level to be told apart.
+#[tokio::test]
+async fn a_commit_in_the_middle_of_speech_makes_two_items_and_loses_nothing() {
+    let speech = ScriptedSpeech::start().await;
+    let server = Server::fake_with(1, &["--stt-url", &speech.url(), "--stt-model", "scripted"]).await;
+    for position_ms in [500, 1_000, 1_500] {
+        server.all_units_free().await;
+        let mut client = Client::open(server.addr()).await;
+        speech.hears([Hear::Text("Half a sentence"), Hear::Text("say dur=0.2 tag=77")]);
+        client.stream(&level(position_ms, 5_000)).await;
+        client.send(&json!({ "type": "input_audio_buffer.commit" })).await;
+        client.stream(&[level(2_000 - position_ms, 9_000), silence(900)].concat()).await;
+        let mut seen: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        let created = loop {
+            let event = client.event().await;
+            let kind = event["type"].as_str().expect("an event has a type").to_owned();
+            if kind == "response.created" {
+                break event;
+            }
+            seen.entry(kind).or_default().push(event);
+        };
+        client.rest_of_answer(&created).await.assert_is(77, 0.2);
+        let when = format!("commit at {position_ms} ms: {:?}", seen.keys().collect::<Vec<_>>());
+        let all = |kind: &str| seen.get(kind).cloned().unwrap_or_default();
+        let started = all("input_audio_buffer.speech_started");
+        let [_, again] = &started[..] else { panic!("{when}: {started:?}") };
+        assert!(again["audio_start_ms"].as_u64() >= Some(position_ms as u64), "{when}: {again}");
+        let items =
+            |kind: &str| all(kind).into_iter().map(|event| event["item_id"].clone()).collect::<Vec<_>>();
+        let spoken = items("input_audio_buffer.speech_started");
+        assert_ne!(spoken[0], spoken[1], "{when}");
+        assert_eq!(items("input_audio_buffer.committed"), spoken, "{when}");
+        assert_eq!(items("input_audio_buffer.speech_stopped"), spoken[1..], "{when}");
+        assert_eq!(items(COMPLETED), spoken, "{when}");
+        assert_eq!(all("error"), [Value::Null; 0], "{when}");
+        // Each half is in its own recording, to the sample but for the resampler's edges.
+        let [.., first, second] = &speech.recorded()[..] else { panic!("{when}: no recordings") };
+        let halves = [first, second].map(|recorded| [5_000, 9_000].map(|level| recorded.ms_of(level)));
+        let expected = [[position_ms, 0], [0, 2_000 - position_ms]];
+        assert!(
+            halves.as_flattened().iter().zip(expected.as_flattened()).all(|(a, b)| a.abs_diff(*b) <= 5),
+            "{when}: {halves:?}"
+        );
+        client.close().await;
+    }
+}
+
 /// RC-018: the user speaks at 200 random places of an answer of three sentences.
 #[tokio::test]
 async fn speech_anywhere_in_an_answer_ends_it_and_gets_its_own_bit_by_bit() {
@@ -278,4 +354,35 @@ async fn speech_anywhere_in_an_answer_ends_it_and_gets_its_own_bit_by_bit() {
         // Fails on anything of the old response.
         is_answered(&mut client, at, &when).await;
     }
+}
+
+/// RC-018: a sentence is inside the voice, which nothing stops, and two more wait for it.
+#[tokio::test]
+async fn speech_while_the_voice_is_busy_gets_its_own_answer_bit_by_bit() {
+    let server = Server::fake(1).await;
+    let mut client = Client::open(server.addr()).await;
+    let seed = Rng::seed_of_run();
+    let mut rng = Rng::new(seed);
+    let mut was_busy = 0;
+    for round in 0..8_i16 {
+        let when = format!("round {round}, ANTIPHON_SEED={seed}");
+        let (tag, at) = (100 + round, 2_000 + 500 * round);
+        let sentence = format!("Say dur=2 tag={tag} rt=4 lat=1.5. ");
+        let mut old = begun(&mut client, sentence.repeat(3).trim_end()).await;
+        // The first two rounds meet the first sentence.
+        let delay_ms = rng.below(if round < 2 { 1_000 } else { 3_000 });
+        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        client.stream(&utterance(at)).await;
+        while !old.take(&client.event().await) {}
+        assert_eq!(
+            (old.status.as_str(), &old.details["reason"]),
+            ("cancelled", &json!("turn_detected")),
+            "{when}"
+        );
+        assert!(old.samples.iter().all(|&sample| sample == tag), "{when}");
+        was_busy += usize::from(old.samples.is_empty());
+        // Fails on anything of the old response.
+        is_answered(&mut client, at, &when).await;
+    }
+    assert!(was_busy > 0, "ANTIPHON_SEED={seed}: the first sentence was out each time");
 }

@@ -1,9 +1,11 @@
 //! The scripted model server itself: what the other tests rely on.
 
+use antiphon::config::LlmApi;
 use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatTimeouts};
 use antiphon::message::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, ToolChoice};
+use clap::ValueEnum;
 
-use crate::llm::{Script, ScriptedCall, ScriptedLlm};
+use crate::llm::{Api, Script, ScriptedCall, ScriptedLlm};
 
 fn request(messages: Vec<ChatMessage>, tools: &[&str]) -> ChatRequest {
     let tool = |name: &&str| FunctionTool { name: (*name).to_owned(), description: None, parameters: None };
@@ -21,7 +23,8 @@ fn output(id: &str, text: &str) -> ChatMessage {
 
 /// The answer in one line: text, calls as `name(arguments)`; the status if it was refused.
 async fn ask(llm: &ScriptedLlm, request: &ChatRequest) -> String {
-    let endpoint = ChatEndpoint::new(&llm.url(), None, None, None).expect("valid");
+    let api = LlmApi::from_str(llm.api(), false).expect("an API");
+    let endpoint = ChatEndpoint::new(&llm.url(), Some(api), None, None).expect("valid");
     let client = ChatClient::new(endpoint, ChatTimeouts::default()).expect("an HTTP client");
     let mut stream = client.stream(request, 0);
     let mut line = String::new();
@@ -39,7 +42,13 @@ async fn ask(llm: &ScriptedLlm, request: &ChatRequest) -> String {
 
 #[tokio::test]
 async fn functions_are_called_when_the_user_says_so() {
-    let llm = ScriptedLlm::start().await;
+    for api in Api::ALL {
+        function_calls(api).await;
+    }
+}
+
+async fn function_calls(api: Api) {
+    let llm = ScriptedLlm::start_as(api).await;
     let user = |text: &str| vec![ChatMessage::user(text)];
     assert_eq!(ask(&llm, &request(user("Please call clock."), &["clo", "clock"])).await, "clock({})");
     assert_eq!(ask(&llm, &request(user("Please call clock."), &[])).await, "Please call clock.");
@@ -60,7 +69,13 @@ async fn functions_are_called_when_the_user_says_so() {
 
 #[tokio::test]
 async fn calls_without_their_output_are_refused_and_remembered() {
-    let llm = ScriptedLlm::start().await;
+    for api in Api::ALL {
+        refusals(api).await;
+    }
+}
+
+async fn refusals(api: Api) {
+    let llm = ScriptedLlm::start_as(api).await;
     let call = || ChatMessage::Assistant { text: String::new(), calls: vec![called("1")] };
     let (user, output) = (|| ChatMessage::user("Hello"), || output("1", "noon"));
     for messages in [

@@ -18,6 +18,8 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::signal::is_level;
+
 /// What the server does with one recording.
 #[derive(Clone, Debug)]
 pub(crate) enum Hear {
@@ -62,6 +64,20 @@ pub(crate) struct Recorded {
     pub(crate) file_name: String,
     pub(crate) wav: Bytes,
     pub(crate) authorization: Option<String>,
+}
+
+impl Recorded {
+    /// The samples of the recording; it must be one of 16 kHz, mono.
+    pub(crate) fn samples(&self) -> Vec<i16> {
+        let reader = hound::WavReader::new(&self.wav[..]).expect("a WAV file");
+        assert_eq!((reader.spec().channels, reader.spec().sample_rate), (1, 16_000));
+        reader.into_samples().collect::<Result<_, _>>().expect("whole")
+    }
+
+    /// Milliseconds of it that have this level; the resampler may round.
+    pub(crate) fn ms_of(&self, level: i16) -> usize {
+        self.samples().iter().filter(|&&sample| is_level(sample.into(), level)).count() / 16
+    }
 }
 
 #[derive(Debug, Default)]

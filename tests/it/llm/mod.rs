@@ -12,6 +12,44 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+mod chat;
+mod responses;
+
+/// The API that a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Api {
+    Chat,
+    Responses,
+}
+
+impl Api {
+    pub(crate) const ALL: [Self; 2] = [Self::Chat, Self::Responses];
+
+    /// The value of `--llm-api`.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+        }
+    }
+
+    /// The API with a call at this path.
+    fn of(path: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|api| match api {
+            Self::Chat => path.ends_with("/chat/completions"),
+            Self::Responses => path.ends_with("/responses"),
+        })
+    }
+
+    /// A stream, event by event.
+    fn events(self, spoken: &Spoken<'_>) -> Vec<String> {
+        match self {
+            Self::Chat => chat::events(spoken),
+            Self::Responses => responses::events(spoken),
+        }
+    }
+}
+
 /// What the server does with one completion.
 #[derive(Clone, Debug)]
 pub(crate) enum Script {
@@ -50,6 +88,54 @@ impl Script {
     }
 }
 
+/// What a script puts into a stream, whichever API it is of.
+#[derive(Debug)]
+struct Spoken<'a> {
+    text: Vec<&'a str>,
+    calls: Vec<SpokenCall<'a>>,
+    /// The answer ends, and its calls interleave; else they come one after the other, and the last one has no end.
+    is_whole: bool,
+}
+
+#[derive(Debug)]
+struct SpokenCall<'a> {
+    /// Its place among the calls of the answer.
+    index: usize,
+    id: String,
+    name: &'a str,
+    arguments: &'a str,
+}
+
+impl<'a> Spoken<'a> {
+    /// `first_call` is how many calls there were before the answer.
+    fn new(text: Vec<&'a str>, calls: &'a [ScriptedCall], first_call: usize, is_whole: bool) -> Self {
+        let call = |(index, call): (usize, &'a ScriptedCall)| SpokenCall {
+            index,
+            id: format!("call_scripted_{}", first_call + index),
+            name: &call.name,
+            arguments: &call.arguments,
+        };
+        Self { text, calls: calls.iter().enumerate().map(call).collect(), is_whole }
+    }
+
+    /// The calls that interleave.
+    fn groups(&self) -> Vec<&[SpokenCall<'a>]> {
+        self.calls.chunks(if self.is_whole { self.calls.len().max(1) } else { 1 }).collect()
+    }
+
+    /// A character of the arguments of each call in turn.
+    fn in_turn<'b>(calls: &'b [SpokenCall<'a>]) -> Vec<(&'b SpokenCall<'a>, String)> {
+        let mut rest: Vec<_> = calls.iter().map(|call| call.arguments.chars()).collect();
+        let mut turns = Vec::new();
+        while rest.iter().any(|rest| !rest.as_str().is_empty()) {
+            for (call, rest) in calls.iter().zip(&mut rest) {
+                turns.extend(rest.next().map(|character| (call, character.to_string())));
+            }
+        }
+        turns
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     scripts: VecDeque<Script>,
@@ -63,10 +149,12 @@ struct State {
 }
 
 /// The server; it ends when this is dropped. A request in which a call has not exactly one output directly behind it, or
-/// an output no call before it, is answered with 400, as the real ones do, and fails the test in the end.
+/// an output no call before it, is answered with 400, as the real ones do, and fails the test in the end. One over the
+/// other API is answered with 404.
 #[derive(Debug)]
 pub(crate) struct ScriptedLlm {
     addr: SocketAddr,
+    api: Api,
     state: Arc<Mutex<State>>,
     /// Completion requests that have arrived.
     received: watch::Receiver<usize>,
@@ -77,6 +165,11 @@ pub(crate) struct ScriptedLlm {
 
 impl ScriptedLlm {
     pub(crate) async fn start() -> Self {
+        Self::start_as(Api::Chat).await
+    }
+
+    /// A server with this API.
+    pub(crate) async fn start_as(api: Api) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let addr = listener.local_addr().expect("bound");
         let state = Arc::new(Mutex::new(State::default()));
@@ -89,17 +182,22 @@ impl ScriptedLlm {
             while let Ok((stream, _)) = listener.accept().await {
                 let (state, receive, abandon) = (Arc::clone(&shared), receive.clone(), abandon.clone());
                 connections.spawn(async move {
-                    if let Served::Abandoned = serve(stream, &state, &receive).await {
+                    if let Served::Abandoned = serve(stream, api, &state, &receive).await {
                         abandon.send_modify(|count| *count += 1);
                     }
                 });
             }
         });
-        Self { addr, state, received, abandoned, _tasks: tasks }
+        Self { addr, api, state, received, abandoned, _tasks: tasks }
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}/v1", self.addr)
+    }
+
+    /// The value of `--llm-api` for it.
+    pub(crate) fn api(&self) -> &'static str {
+        self.api.as_str()
     }
 
     /// What the next completions are. One that nobody has scripted calls `f` if the user's last words are "call f" or
@@ -109,7 +207,7 @@ impl ScriptedLlm {
         self.state.lock().expect("no panic while held").scripts.extend(scripts);
     }
 
-    /// Bodies of the completion requests so far.
+    /// Bodies of the completion requests so far; those of the responses API as chat completions have them.
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.state.lock().expect("no panic while held").requests.clone()
     }
@@ -158,9 +256,20 @@ enum Served {
 }
 
 /// Serves one connection, requests one after the other.
-async fn serve(mut stream: TcpStream, state: &Mutex<State>, receive: &watch::Sender<usize>) -> Served {
+async fn serve(
+    mut stream: TcpStream,
+    api: Api,
+    state: &Mutex<State>,
+    receive: &watch::Sender<usize>,
+) -> Served {
     while let Some((path, body)) = read_request(&mut stream).await {
-        if !path.ends_with("/chat/completions") {
+        let asked = Api::of(&path);
+        if asked.is_some_and(|asked| asked != api) {
+            let error = json!({ "error": { "message": format!("no {path} here") } });
+            let _ = stream.write_all(plain(404, &error.to_string()).as_bytes()).await;
+            continue;
+        }
+        if asked.is_none() {
             let context = state.lock().expect("no panic while held").context;
             let model = json!({ "id": "scripted", "object": "model", "max_model_len": context });
             let models = json!({ "object": "list", "data": [model] });
@@ -170,7 +279,15 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>, receive: &watch::Sen
         let (script, first_call) = {
             let mut state = state.lock().expect("no panic while held");
             let request: Value = serde_json::from_slice(&body).expect("a request is JSON");
-            let violation = unpaired(&request["messages"]).map(|problem| format!("{problem}: {request}"));
+            let (request, violation) = match api {
+                Api::Chat => (request, None),
+                Api::Responses => match responses::as_chat(request) {
+                    Ok(request) => (request, None),
+                    Err(problem) => (Value::Null, Some(problem)),
+                },
+            };
+            let violation = violation.or_else(|| unpaired(&request["messages"]));
+            let violation = violation.map(|problem| format!("{problem}: {request}"));
             let script = match violation {
                 Some(_) => Script::Status(400),
                 None => state.scripts.pop_front().unwrap_or_else(|| answer(&request)),
@@ -184,7 +301,7 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>, receive: &watch::Sen
             (script, first_call)
         };
         receive.send_modify(|count| *count += 1);
-        let outcome = play(&mut stream, &script, first_call).await;
+        let outcome = play(&mut stream, api, &script, first_call).await;
         match outcome {
             Ok(Played::Whole) => {}
             Ok(Played::HungUp) => return Served::Completely,
@@ -259,104 +376,48 @@ enum Played {
 }
 
 /// Plays one script; an error means that the other side went away before the script was done.
-async fn play(stream: &mut TcpStream, script: &Script, first_call: usize) -> std::io::Result<Played> {
-    const HEAD: &str =
-        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
-    match script {
-        Script::Say(pieces) => {
-            stream.write_all(HEAD.as_bytes()).await?;
-            say(stream, pieces).await?;
-            end(stream, "stop").await
-        }
-        Script::Call { before, calls } => {
-            stream.write_all(HEAD.as_bytes()).await?;
-            say(stream, &before.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>()).await?;
-            call(stream, calls, 0, first_call).await?;
-            end(stream, "tool_calls").await
-        }
-        Script::StallInCall(calls) => {
-            stream.write_all(HEAD.as_bytes()).await?;
-            for (index, one) in calls.iter().enumerate() {
-                call(stream, std::slice::from_ref(one), index, first_call).await?;
-            }
-            wait_for_hang_up(stream).await
-        }
+async fn play(
+    stream: &mut TcpStream,
+    api: Api,
+    script: &Script,
+    first_call: usize,
+) -> std::io::Result<Played> {
+    let said = |pieces: &'_ [String], is_whole| {
+        api.events(&Spoken::new(pieces.iter().map(String::as_str).collect(), &[], first_call, is_whole))
+    };
+    let events = match script {
         Script::Status(status) => {
             let body = json!({ "error": { "message": "scripted failure", "type": "server_error" } });
             stream.write_all(plain(*status, &body.to_string()).as_bytes()).await?;
-            Ok(Played::Whole)
+            return Ok(Played::Whole);
         }
-        Script::Silence => wait_for_hang_up(stream).await,
-        Script::OnlyHead => {
-            stream.write_all(HEAD.as_bytes()).await?;
-            wait_for_hang_up(stream).await
+        Script::Silence => return wait_for_hang_up(stream).await,
+        Script::OnlyHead => vec![],
+        Script::Nonsense => vec!["data: {\"choices\": [oops\n\n".to_owned()],
+        Script::Say(pieces) => said(pieces, true),
+        Script::StallAfter(pieces) | Script::CloseAfter(pieces) => said(pieces, false),
+        Script::Call { before, calls } => {
+            api.events(&Spoken::new(before.split_inclusive(' ').collect(), calls, first_call, true))
         }
-        Script::StallAfter(pieces) => {
-            stream.write_all(HEAD.as_bytes()).await?;
-            say(stream, pieces).await?;
-            wait_for_hang_up(stream).await
-        }
-        Script::CloseAfter(pieces) => {
-            stream.write_all(HEAD.as_bytes()).await?;
-            say(stream, pieces).await?;
+        Script::StallInCall(calls) => api.events(&Spoken::new(vec![], calls, first_call, false)),
+    };
+    const HEAD: &str =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(HEAD.as_bytes()).await?;
+    for event in events {
+        chunk(stream, &event).await?;
+    }
+    match script {
+        Script::OnlyHead | Script::StallAfter(_) | Script::StallInCall(_) => wait_for_hang_up(stream).await,
+        Script::CloseAfter(_) => {
             stream.shutdown().await?;
             Ok(Played::HungUp)
         }
-        Script::Nonsense => {
-            stream.write_all(HEAD.as_bytes()).await?;
-            chunk(stream, "data: {\"choices\": [oops\n\n").await?;
+        Script::Say(_) | Script::Call { .. } | Script::Nonsense | Script::Status(_) | Script::Silence => {
             stream.write_all(b"0\r\n\r\n").await?;
             Ok(Played::Whole)
         }
     }
-}
-
-/// The end of a stream, with what it cost.
-async fn end(stream: &mut TcpStream, finish: &str) -> std::io::Result<Played> {
-    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] });
-    let usage =
-        json!({ "choices": [], "usage": { "prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10 } });
-    chunk(stream, &format!("data: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n")).await?;
-    stream.write_all(b"0\r\n\r\n").await?;
-    Ok(Played::Whole)
-}
-
-/// Begins every call, then sends a character of each in turn. `first` is the index of the first in the answer, `before` how
-/// many there were before the answer.
-async fn call(
-    stream: &mut TcpStream,
-    calls: &[ScriptedCall],
-    first: usize,
-    before: usize,
-) -> std::io::Result<()> {
-    let mut pieces: Vec<Value> = Vec::new();
-    for (index, call) in (first..).zip(calls) {
-        let function = json!({ "name": call.name, "arguments": "" });
-        let id = format!("call_scripted_{}", before + index);
-        pieces.push(json!({ "index": index, "id": id, "type": "function", "function": function }));
-    }
-    let mut rest: Vec<_> = calls.iter().map(|call| call.arguments.chars()).collect();
-    while rest.iter().any(|rest| !rest.as_str().is_empty()) {
-        for (index, rest) in (first..).zip(&mut rest) {
-            let character = rest.next().map(|character| character.to_string());
-            pieces.extend(character.map(|it| json!({ "index": index, "function": { "arguments": it } })));
-        }
-    }
-    for piece in pieces {
-        let delta =
-            json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [piece] }, "finish_reason": null }] });
-        chunk(stream, &format!("data: {delta}\n\n")).await?;
-    }
-    Ok(())
-}
-
-async fn say(stream: &mut TcpStream, pieces: &[String]) -> std::io::Result<()> {
-    for piece in pieces {
-        let delta =
-            json!({ "choices": [{ "index": 0, "delta": { "content": piece }, "finish_reason": null }] });
-        chunk(stream, &format!("data: {delta}\n\n")).await?;
-    }
-    Ok(())
 }
 
 async fn chunk(stream: &mut TcpStream, text: &str) -> std::io::Result<()> {
