@@ -404,8 +404,10 @@ fn speech_is_as_fast_as_asked_and_never_larger_than_its_room() {
     let normal = say(1.0, 1_000_000);
     let slow = say(0.5, 1_000_000);
     assert!((1.6..2.4).contains(&(slow as f32 / normal as f32)), "{normal}, slow {slow}");
-    let hurried = say(1.0, normal / 2);
-    assert!(hurried > normal / 5, "{hurried} samples in room for {}", normal / 2);
+    // Each sound takes two frames at least: in half the room, some of the network's dice do not fit.
+    let room = normal * 2 / 3;
+    let hurried = say(1.0, room);
+    assert!(hurried > normal / 4, "{hurried} samples in room for {room}");
 }
 
 #[test]
