@@ -87,14 +87,8 @@ impl TtsTask {
         let speed = self.port.state.settings.speed;
         let language = self.language_of(answer, text);
         let voice = Arc::clone(&self.voice);
-        let mut stream = match unless_stale(
-            self.unit,
-            stamp,
-            self.wakers.tts(self.id),
-            voice.speak(text, speed, language),
-        )
-        .await?
-        {
+        let asked = voice.speak(text, speed, language);
+        let mut stream = match unless_stale(self.unit, stamp, self.wakers.tts(self.id), asked).await? {
             Ok(stream) => stream,
             Err(error) => return Ok(Err(error)),
         };

@@ -9,7 +9,7 @@ import sys
 
 import pydantic
 
-from events import rows
+from events import rows, verdict
 from realtime import Strict
 from scenario import Violation
 
@@ -48,9 +48,7 @@ def main():
     wrong += [f"{name}: in no case" for name in sorted(sent - kinds.keys())]
     wrong += [f"{name}: the guide says that it is not sent" for name in sorted(kinds.keys() - sent)]
     print(f"{kinds.total()} events of {len(kinds)} types")
-    for problem in wrong:
-        print(problem)
-    return 1 if wrong else 0
+    return verdict(wrong)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,13 @@ def proves(proof, name, text, tests):
     return file.is_file() and f"fn {test}(" in file.read_text()
 
 
+def verdict(wrong: list[str]) -> int:
+    """Prints what is wrong; the exit status."""
+    for problem in wrong:
+        print(problem)
+    return 1 if wrong else 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", type=pathlib.Path, required=True)
@@ -50,9 +57,7 @@ def main():
             wrong += [f"{name}: without a proof"] if not proofs else []
             wrong += [f"{name}: {proof} does not prove it" for proof in proofs if not proves(proof, name, text, root / "tests")]
         print(f"{heading}: {len(table)} of {len(known)}")
-    for problem in wrong:
-        print(problem)
-    return 1 if wrong else 0
+    return verdict(wrong)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,17 @@ fn picture(url: &str) -> Value {
         "item": { "type": "message", "role": "user", "content": content } })
 }
 
+/// A message with this picture is an error of this code.
+async fn is_refused(client: &mut Client, url: &str, code: &str) {
+    client.send(&picture(url)).await;
+    let refused = client.expect("error").await;
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["event_id"]),
+        (&json!(code), &json!("picture")),
+        "{refused}"
+    );
+}
+
 /// Addresses of the pictures in the last request.
 fn shown(llm: &ScriptedLlm) -> Vec<Value> {
     let request = llm.requests().pop().expect("a request");
@@ -52,13 +63,7 @@ async fn a_picture_survives_a_cancel_and_stays_in_the_conversation() {
         assert_eq!(client.answer().await.status, "completed");
         assert_eq!(shown(&llm), [PIXEL], "{words}");
     }
-    client.send(&picture(ADDRESS)).await;
-    let refused = client.expect("error").await;
-    assert_eq!(
-        (&refused["error"]["code"], &refused["error"]["event_id"]),
-        (&json!("image_url_not_allowed"), &json!("picture")),
-        "{refused}"
-    );
+    is_refused(&mut client, ADDRESS, "image_url_not_allowed").await;
 }
 
 #[tokio::test]
@@ -101,11 +106,5 @@ async fn a_model_without_eyes_fails_one_response_or_is_never_asked() {
 
     let server = Server::fake_with(1, &[&args[..], &["--llm-no-images"]].concat()).await;
     let mut client = Client::open(server.addr()).await;
-    client.send(&picture(PIXEL)).await;
-    let refused = client.expect("error").await;
-    assert_eq!(
-        (&refused["error"]["code"], &refused["error"]["event_id"]),
-        (&json!("image_not_supported"), &json!("picture")),
-        "{refused}"
-    );
+    is_refused(&mut client, PIXEL, "image_not_supported").await;
 }
