@@ -3,18 +3,10 @@
 //! Each reader takes a whole token, without the punctuation around it, and either writes its words or leaves `out` as
 //! it was and returns `false`.
 
+use super::around::Around;
 use super::calendar::{date, decade, half_letters, is_half, is_month, is_year, time};
-use super::number::{self, Number, word};
-use super::unit::{self, Currency};
-
-/// What stands around a token.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Around<'a> {
-    /// The token before, without punctuation; empty at the start of the text or behind a stop.
-    pub(super) before: &'a str,
-    /// The token behind, without punctuation; empty at the end of the text or before a stop.
-    pub(super) after: &'a str,
-}
+use super::measure::{self, Currency};
+use super::number::{self, Number, fields, is_digits, value, word};
 
 /// Words before a number that make it a telephone number. Source: own list.
 const BEFORE_PHONE: &[&str] =
@@ -84,26 +76,6 @@ fn sign(token: &str) -> (&'static str, &str) {
         }
     }
     ("", token)
-}
-
-/// Up to `N` fields of digits between `mark`s, if `text` is nothing else.
-pub(super) fn fields<const N: usize>(text: &str, mark: char) -> Option<[&str; N]> {
-    let mut fields = [""; N];
-    let mut parts = text.split(mark);
-    for field in &mut fields {
-        *field = parts.next().filter(|part| is_digits(part))?;
-    }
-    parts.next().is_none().then_some(fields)
-}
-
-/// Whether `text` is digits and nothing else.
-pub(super) fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-/// The value of `digits`, or the largest there is.
-pub(super) fn value(digits: &str) -> u64 {
-    digits.parse().unwrap_or(u64::MAX)
 }
 
 /// Numbers that have a name of their own.
@@ -203,8 +175,9 @@ fn height(token: &str, out: &mut String) -> bool {
 fn money(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     let (currency, rest) = Currency::parse(token)?;
     let (amount, rest) = Number::parse(rest)?;
-    let apart = if rest.is_empty() { unit::scale(around.after).filter(|word| word.len() > 2) } else { None };
-    if let Some(scale) = unit::scale(rest).or(apart) {
+    let apart =
+        if rest.is_empty() { measure::scale(around.after).filter(|word| word.len() > 2) } else { None };
+    if let Some(scale) = measure::scale(rest).or(apart) {
         amount.say(out);
         word(out, scale);
         word(out, currency.name(false));
@@ -216,7 +189,7 @@ fn money(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
         amount.say(out);
         word(out, "to");
         end.say(out);
-        if let Some(scale) = unit::scale(rest) {
+        if let Some(scale) = measure::scale(rest) {
             word(out, scale);
         }
         word(out, currency.name(false));
@@ -256,7 +229,7 @@ fn per(rest: &str, out: &mut String) -> Option<bool> {
             return None;
         }
         word(out, "per");
-        word(out, unit::name(rest, true, false).unwrap_or(rest));
+        word(out, measure::name(rest, true, false).unwrap_or(rest));
     } else if rest == "+" {
         word(out, "plus");
     } else if !rest.is_empty() {
@@ -318,7 +291,7 @@ fn fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
 fn unit_of_fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
     let below_one = !is_digits(around.before)
         && (token.contains('/') || !token.starts_with(|c: char| c.is_ascii_digit()));
-    match unit::name(around.after, below_one, true) {
+    match measure::name(around.after, below_one, true) {
         Some(name) => {
             word(out, name);
             true
@@ -352,7 +325,7 @@ fn range(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     let mark = rest.chars().next().filter(|c| "-–x×".contains(*c))?;
     let (to, rest) = Number::parse(&rest[mark.len_utf8()..])?;
     let by = matches!(mark, 'x' | '×');
-    let name = if is_half(rest) { Some(half_letters(rest)) } else { unit::name(rest, false, false) };
+    let name = if is_half(rest) { Some(half_letters(rest)) } else { measure::name(rest, false, false) };
     let more = by && rest.starts_with(mark);
     if !rest.is_empty() && name.is_none() && !more
         || by && mark == '×' && rest.is_empty() && !by_size(&from, &to)
@@ -410,14 +383,14 @@ fn quantity(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     {
         return None; // "2x + 1" is no "two times"
     }
-    if let Some(name) = unit::name(rest, number.is_one(), false) {
+    if let Some(name) = measure::name(rest, number.is_one(), false) {
         number.say(out);
         word(out, name);
         return Some(false);
     }
     // "25%+", "10+", "5/day"
     let end = rest.find(['/', '+']).unwrap_or(rest.len());
-    let name = if end == 0 { None } else { Some(unit::name(&rest[..end], number.is_one(), false)?) };
+    let name = if end == 0 { None } else { Some(measure::name(&rest[..end], number.is_one(), false)?) };
     number.say(out);
     if let Some(name) = name {
         word(out, name);
@@ -444,7 +417,7 @@ fn scientific(token: &str, out: &mut String) -> bool {
 
 /// Reads the unit behind the number just said, if there is one.
 fn unit_behind(number: &Number<'_>, around: Around<'_>, out: &mut String) -> bool {
-    match unit::name(around.after, number.is_one(), true) {
+    match measure::name(around.after, number.is_one(), true) {
         Some(name) => {
             word(out, name);
             true

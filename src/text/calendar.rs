@@ -3,9 +3,9 @@
 //! Readers as in [`super::amount`]: a whole token is written in words, or `out` stays as it was and `false` comes back.
 
 use super::abbreviation;
-use super::amount::{Around, fields, is_digits, value};
-use super::number::{self, Number, word};
-use super::unit;
+use super::around::Around;
+use super::measure;
+use super::number::{self, Number, fields, is_digits, value, word};
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -144,7 +144,7 @@ pub(super) fn is_year(number: &Number<'_>, around: Around<'_>) -> bool {
         || matches!(around.after, "BC" | "AD" | "BCE" | "CE");
     let counts =
         around.after.ends_with('s') && around.after.len() > 3 && !matches!(around.after, "was" | "always")
-            || unit::name(around.after, false, true).is_some()
+            || measure::name(around.after, false, true).is_some()
             || around.after == "people";
     match number.value() {
         Some(1_900..=2_099) => announced || !counts,

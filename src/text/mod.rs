@@ -17,9 +17,11 @@
 
 mod abbreviation;
 mod amount;
+mod around;
 mod calendar;
 mod clause;
 mod markup;
+mod measure;
 mod normalise;
 mod number;
 pub mod phonemes;
@@ -27,7 +29,6 @@ mod roman;
 mod speakable;
 mod spelling;
 mod symbol;
-mod unit;
 mod word_errors;
 
 pub use clause::ClauseSplitter;

@@ -4,9 +4,9 @@
 //! heap call of its own, because it runs on the stage threads of TTS.
 
 use super::abbreviation::{self, Stop};
-use super::amount::{self, Around};
+use super::around::Around;
 use super::number::word;
-use super::{roman, spelling, unit};
+use super::{amount, measure, roman, spelling};
 
 /// Writes `text` into `out`, which is cleared first, with everything in words that is not written in letters.
 ///
@@ -118,7 +118,7 @@ impl<'a> Token<'a> {
             return false;
         }
         if core.contains('/')
-            && let Some(unit) = unit::name(core, false, false)
+            && let Some(unit) = measure::name(core, false, false)
         {
             word(out, unit);
             return false;

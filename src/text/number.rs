@@ -135,6 +135,26 @@ pub(super) fn plural(out: &mut String) {
     }
 }
 
+/// Splits `text` into `N` fields of digits with `mark` between them; `None` if it is anything else.
+pub(super) fn fields<const N: usize>(text: &str, mark: char) -> Option<[&str; N]> {
+    let mut fields = [""; N];
+    let mut parts = text.split(mark);
+    for field in &mut fields {
+        *field = parts.next().filter(|part| is_digits(part))?;
+    }
+    parts.next().is_none().then_some(fields)
+}
+
+/// Tells if `text` is digits and nothing else.
+pub(super) fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Returns the value of `digits`, `u64::MAX` if it is larger.
+pub(super) fn value(digits: &str) -> u64 {
+    digits.parse().unwrap_or(u64::MAX)
+}
+
 /// "one four two"; anything else in `digits` is skipped.
 pub(super) fn digits(out: &mut String, digits: &str) {
     for digit in digits.bytes().filter(u8::is_ascii_digit) {
