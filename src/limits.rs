@@ -1,4 +1,6 @@
-//! Every capacity, as a sum with a comment per holder. Nothing grows after start.
+//! The capacities of the engine: rings, buffers of a unit, threads, and the times that bound a session, as sums with a
+//! comment per holder. None of them grows after start. A bound on what one parser or one HTTP call accepts stands beside
+//! that parser or call.
 
 use crate::audio::{ONSET_WINDOWS, SampleRate};
 use crate::message::{

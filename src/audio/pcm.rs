@@ -1,4 +1,4 @@
-//! 16-bit samples and `-1.0..=1.0` floats, and the only conversions between them.
+//! 16-bit samples and `-1.0..=1.0` floats, and the conversions between them that the engine uses.
 //!
 //! Full scale is 32,768 in both directions, so that a 16-bit sample comes back as itself.
 

@@ -1,4 +1,5 @@
-//! The edge: every network boundary of the server, and with the composition root the only importer of tokio.
+//! The edge: every network boundary of the server. Of the server's process, only the edge and the composition root import
+//! tokio.
 
 pub mod admin;
 pub mod api_base;

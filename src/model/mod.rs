@@ -114,7 +114,7 @@ pub trait TtsModel: Send {
     ) -> Result<(), ModelError>;
 }
 
-/// End of turn: how likely it is that the speaker is done.
+/// End of turn: how likely it is that the speaker is done. Loaded and tried at start; no stage asks it yet.
 pub trait TurnModel: Send {
     /// Probability, `0.0..=1.0`, that `audio` (mono, 16 kHz, the last 8 s count) is a complete turn.
     ///

@@ -247,7 +247,7 @@ impl Fault {
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
-            // The name that clients of the system we start from know (`peer-spec.md` 1.7).
+            // The reference has no name for it. Source: huggingface/speech-to-speech 9f59bc7, `websocket_router.py`.
             Self::SessionLimit { .. } => "session_limit_reached",
             Self::ShuttingDown => "server_error",
             _ => "invalid_request_error",

@@ -1,6 +1,6 @@
 //! The body of a worker thread: take ready units, work, give them back, sleep until rung.
 //!
-//! *Thread:* one per worker. *Never:* polls. The one `catch_unwind` of the program is here.
+//! *Thread:* one per worker. *Never:* polls. A panic of a stage is caught here, and nowhere else.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,14 +1,14 @@
 //! From the language model's text to phonemes.
 //!
 //! ```text
-//!                             │                                                  (normalise, then phonemes)
-//!                             └──▶ transcript and history, as the model wrote it
+//! deltas ─┬─ ClauseSplitter ─▶ clauses ─ Speakable ─▶ text to read ─ Phonemize (normalise, then phonemes) ─▶ IPA
+//!         └──▶ transcript and history, as the model wrote them
 //! ```
 //!
-//! The first three run on the edge's language model task, one set per answer; the phonemizer runs on the `tts` threads,
-//! one per worker, behind the ring of clauses. All of it is pure: no I/O, no clock, no thread, no lock. Results never
-//! depend on how the text was cut into deltas. Buffers are kept, so that after the longest sentence so far nothing here
-//! calls the heap, with one exception: letters with accents are decomposed by a crate that may.
+//! [`ClauseSplitter`] and [`Speakable`] run on the edge's language model task, one pair per answer. [`Phonemize`] runs on
+//! the `tts` threads, one instance per worker, behind the ring of clauses. All of it is pure: no I/O, no clock, no thread,
+//! no lock. Results never depend on how the text was cut into deltas. Buffers are kept, so that after the longest sentence
+//! so far nothing here calls the heap, with one exception: the crate that decomposes letters with accents may.
 //!
 //! The voice reads American English. Texts in other languages that use Latin, Greek or Cyrillic letters are read as an
 //! American would read them; a stretch in another script is named ("some Chinese text"), not skipped.
