@@ -9,11 +9,11 @@ pub mod realtime {}
 #[doc = include_str!("protocol.md")]
 pub mod protocol {}
 
-#[doc = include_str!("peer.md")]
-pub mod peer {}
-
 #[doc = include_str!("memory.md")]
 pub mod memory {}
 
 #[doc = include_str!("language_model.md")]
 pub mod language_model {}
+
+#[doc = include_str!("moving_over.md")]
+pub mod moving_over {}
