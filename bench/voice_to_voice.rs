@@ -16,7 +16,7 @@ mod server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use antiphon::edge::talk::{Question, Recording, Times, converse};
+use antiphon::talk::{Question, Recording, Times, converse};
 use clap::Parser;
 use futures_util::future::join_all;
 use serde_json::json;

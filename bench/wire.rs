@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use antiphon::audio::AudioFormat;
-use antiphon::edge::uplink::Uplink;
+use antiphon::edge::inbound::uplink::Uplink;
 use antiphon::limits::AUDIO_IN_ITEMS;
 use antiphon::message::{AudioIn, FRAME_SAMPLES, Stamp, UnitId};
 use antiphon::protocol::{AudioDelta, Decoded, Decoder, EventIds, ItemId, ResponseId, encode_audio_delta};

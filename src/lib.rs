@@ -38,6 +38,7 @@ pub mod config;
 pub mod profile;
 pub mod store;
 
-// A program of its own: the built-in language model (`antiphon llm`).
+// Programs of their own: the client (`antiphon talk`) and the built-in language model (`antiphon llm`).
 #[cfg(feature = "builtin-llm")]
 pub mod llm_server;
+pub mod talk;

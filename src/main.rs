@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use antiphon::config::ServeArgs;
-use antiphon::edge::talk::TalkArgs;
 use antiphon::profile::ProfileCommand;
 use antiphon::rt::alloc::PhaseAllocator;
 use antiphon::store::ModelsCommand;
+use antiphon::talk::TalkArgs;
 use clap::{Parser, Subcommand};
 
 #[global_allocator]
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Serve(args) => antiphon::server::serve(&args)?,
-        Command::Talk(args) => antiphon::edge::talk::run(args)?,
+        Command::Talk(args) => antiphon::talk::run(args)?,
         Command::Models(command) => antiphon::store::run(command)?,
         Command::Profile(command) => antiphon::profile::run(command)?,
         Command::Validate { files } => antiphon::profile::validate(&files)?,

@@ -11,15 +11,15 @@ use tokio::sync::{mpsc, watch};
 
 use crate::audio::{Resampler, SampleRate};
 use crate::config::{ServeArgs, SttFormat};
-use crate::edge::api_base::ApiBase;
-use crate::edge::bell::{self, Wakers};
-use crate::edge::listener::{self, Shared};
-use crate::edge::llm;
-use crate::edge::model_server::{ModelServer, ModelServerError};
-use crate::edge::roster::Roster;
-use crate::edge::served::{Proxy, ProxyError};
-use crate::edge::speech_server::{Recogniser, Voice, VoiceNames};
-use crate::edge::{stt, tts};
+use crate::edge::dispatcher::{self, Wakers};
+use crate::edge::inbound::endpoints::{Proxy, ProxyError};
+use crate::edge::inbound::listener;
+use crate::edge::inbound::roster::Roster;
+use crate::edge::inbound::shared::Shared;
+use crate::edge::outbound::api_base::ApiBase;
+use crate::edge::outbound::model_server::{ModelServer, ModelServerError};
+use crate::edge::outbound::speech::{Recogniser, Voice, VoiceNames};
+use crate::edge::tasks::{llm, stt, tts};
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
 use crate::profile::{Choice, Counts, Machine, Nice, Profile, ProfileError};
 use crate::rt::alloc::HeapCalls;
@@ -302,7 +302,7 @@ fn spawn_speech_tasks(
 }
 
 async fn watch_bell(slab: &'static UnitSlab, wakers: Arc<Wakers>, rings: AlarmReader) {
-    if let Err(error) = bell::dispatch(slab, wakers, rings).await {
+    if let Err(error) = dispatcher::dispatch(slab, wakers, rings).await {
         tracing::error!(%error, "the edge's doorbell can not be watched");
         std::process::exit(1);
     }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use antiphon::edge::talk::Recording;
+use antiphon::talk::Recording;
 use anyhow::{Context, bail};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 

@@ -1,4 +1,4 @@
-//! Pure signal handling: quantities, sample formats, companding, resampling, log-mel features. No thread, no clock, no
+//! Pure signal handling: quantities, sample formats, companding, resampling, WAV, log-mel features. No thread, no clock, no
 //! ring.
 
 mod endpointer;
@@ -8,6 +8,7 @@ pub mod log_mel;
 pub mod pcm;
 mod quantity;
 mod resample;
+pub mod wav;
 
 pub use endpointer::{Endpointer, ONSET_WINDOWS, Transition};
 pub use format::AudioFormat;

@@ -1,24 +1,13 @@
-//! The edge: every network boundary of the server. Of the server's process, only the edge and the composition root import
-//! tokio.
+//! The edge: every network boundary of the server, sorted by who calls whom. Of the server's process, only the edge and the
+//! composition root import tokio.
+//!
+//! | folder | holds |
+//! |---|---|
+//! | [`inbound`] | service to clients: listener, connections, the endpoints beside the Realtime one |
+//! | [`outbound`] | calls of model servers: the language model, recognition and synthesis elsewhere |
+//! | [`tasks`] | one task per unit and stage that a server does; each owns the unit's port |
 
-pub mod admin;
-pub mod api_base;
-mod aside;
-pub mod bell;
-pub mod chat;
-pub mod connection;
-pub mod downlink;
-mod http;
-mod item_audio;
-pub mod listener;
-pub mod llm;
-pub mod llm_child;
-pub mod model_server;
-pub mod roster;
-pub mod served;
-pub mod speech_server;
-pub mod stt;
-pub mod talk;
-pub mod tts;
-pub mod uplink;
-pub mod wav;
+pub mod dispatcher;
+pub mod inbound;
+pub mod outbound;
+pub mod tasks;

@@ -1,4 +1,4 @@
-//! VAD, STT and TTS as ring-to-ring steps. (The language model is `edge::llm`: always HTTP.)
+//! VAD, STT and TTS as ring-to-ring steps. (The language model is `edge::tasks::llm`: always HTTP.)
 //!
 //! Stages are shared, units are private: a stage has a few workers, each takes ready units off the stage's doorbell and
 //! works on their ports. A stage never waits: when a ring is full or empty it goes on with the next unit and is rung.

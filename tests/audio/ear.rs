@@ -1,7 +1,7 @@
 //! A client's way in: append messages → decoder → uplink → VAD stage → what STT would get.
 
 use antiphon::audio::AudioFormat;
-use antiphon::edge::uplink::Uplink;
+use antiphon::edge::inbound::uplink::Uplink;
 use antiphon::limits::PENDING_SAMPLES_MAX;
 use antiphon::message::{
     AudioIn, CommitId, Moment, SPEECH_FRAME_SAMPLES, SpeechItem, UtteranceId, VadEvent, VadMode, VadSettings,

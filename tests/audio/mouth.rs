@@ -1,7 +1,7 @@
 //! A client's way out: clauses → TTS stage with a voice that hums as it is told → downlink → deltas.
 
 use antiphon::audio::{Resampler, SampleRate, pcm};
-use antiphon::edge::downlink::{Downlink, Pulled};
+use antiphon::edge::inbound::downlink::{Downlink, Pulled};
 use antiphon::limits::READY_SAMPLES_MAX;
 use antiphon::message::{
     ClauseItem, FinishReason, Moment, ResponseKey, SpeechOut, Stamp, TextChunk, TokenUsage, TtsSettings,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
+use antiphon::edge::outbound::llm::{
+    ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts,
+};
 use antiphon::message::{ChatMessage, ChatRequest, FinishReason, RateLimits, TokenUsage};
 use serde_json::{Value, json};
 

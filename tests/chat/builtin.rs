@@ -6,8 +6,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use antiphon::config::DEFAULT_INSTRUCTIONS;
-use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
-use antiphon::edge::llm_child::{LlmChild, LlmChildError, LlmChildSettings};
+use antiphon::edge::outbound::llm::{
+    ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts,
+};
+use antiphon::edge::outbound::llm_process::{LlmChild, LlmChildError, LlmChildSettings};
 use antiphon::message::{ChatMessage, ChatRequest, FailureCode, FinishReason, TokenUsage};
 use antiphon::store::{Artefact, Cache, for_stderr};
 use serde_json::{Value, json};

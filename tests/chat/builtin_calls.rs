@@ -1,6 +1,6 @@
 //! The built-in server's function calls, by the real model.
 
-use antiphon::edge::chat::ChatEndpoint;
+use antiphon::edge::outbound::llm::ChatEndpoint;
 use antiphon::message::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, ToolChoice};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatTimeouts};
+use antiphon::edge::outbound::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatTimeouts};
 use antiphon::message::{ChatRequest, FailureCode, FinishReason, TokenUsage};
 use serde_json::json;
 use tokio::sync::watch;

@@ -1,7 +1,7 @@
 //! The responses API: what is sent, and that its stream gives the same answers as that of chat completions.
 
 use antiphon::config::LlmApi;
-use antiphon::edge::chat::{ChatClient, ChatEndpoint, ChatError, ChatTimeouts};
+use antiphon::edge::outbound::llm::{ChatClient, ChatEndpoint, ChatError, ChatTimeouts};
 use antiphon::message::{
     ChatMessage, ChatRequest, FailureCode, FinishReason, FunctionCall, FunctionTool, ReasoningEffort,
     TokenUsage, ToolChoice, UserPart,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antiphon::edge::talk::{Recording, store};
+use antiphon::talk::{Recording, store};
 
 use crate::installed::{Client, utf8};
 use crate::llm::ScriptedLlm;

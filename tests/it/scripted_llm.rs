@@ -1,7 +1,7 @@
 //! The scripted model server itself: what the other tests rely on.
 
 use antiphon::config::LlmApi;
-use antiphon::edge::chat::{ChatClient, ChatDelta, ChatEndpoint, ChatTimeouts};
+use antiphon::edge::outbound::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatTimeouts};
 use antiphon::message::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, ToolChoice};
 use clap::ValueEnum;
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use antiphon::edge::talk::Recording;
+use antiphon::talk::Recording;
 
 use crate::client::Client;
 use crate::server::Server;

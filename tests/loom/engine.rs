@@ -47,5 +47,7 @@ pub mod model {
 
 #[path = "../../src/edge"]
 pub mod edge {
-    pub mod downlink;
+    pub mod inbound {
+        pub mod downlink;
+    }
 }

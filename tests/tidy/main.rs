@@ -21,13 +21,13 @@ const EXPLAINED_WITHIN: usize = 12;
 const WORDS: &[(&str, &[&str], &str)] = &[
     (
         "tokio",
-        &["edge/", "llm_server/", "server.rs"],
+        &["edge/", "llm_server/", "server.rs", "talk/"],
         "async lives at the edge; a stage is woken by its bell",
     ),
     ("axum", &["edge/", "llm_server/"], "the edge is every network boundary"),
     ("reqwest", &["edge/"], "the edge is every network boundary"),
-    ("futures_util", &["edge/", "llm_server/"], "async lives at the edge"),
-    (".await", &["edge/", "llm_server/", "server.rs"], "async lives at the edge"),
+    ("futures_util", &["edge/", "llm_server/", "talk/"], "async lives at the edge"),
+    (".await", &["edge/", "llm_server/", "server.rs", "talk/"], "async lives at the edge"),
     ("rtrb", &["sync.rs", "unit/ring.rs"], "unit::ring wakes whoever waits"),
     ("atomic_refcell", &["sync.rs"], "sync::PortCell"),
     ("sync::atomic", &["sync.rs", "model/ort/"], "crate::sync, which the model checker replaces"),
@@ -47,11 +47,11 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ("thread::sleep", &["model/fake.rs"], "a stage parks in its runner, the edge awaits a timer"),
     ("thread::park", &["unit/bell.rs"], "StageBell::sleep"),
     ("clock_gettime", &["clock.rs"], "clock::now, passed on as an argument"),
-    ("Instant::now", &["edge/chat/", "edge/llm_child.rs"], "clock::now, passed on as an argument"),
+    ("Instant::now", &["edge/outbound/"], "clock::now, passed on as an argument"),
     ("SystemTime", &["llm_server/"], "clock::now, passed on as an argument"),
     (
         "catch_unwind",
-        &["stage/runner.rs", "edge/llm.rs", "edge/stt.rs", "edge/tts.rs"],
+        &["stage/runner.rs", "edge/tasks/"],
         "a panic is a bug; whoever serves one unit for ever catches it",
     ),
     ("unsafe", &["model/ort", "model/espeak.rs", "rt/alloc.rs"], "a safe crate"),
@@ -60,11 +60,7 @@ const WORDS: &[(&str, &[&str], &str)] = &[
         &["edge/", "llm_server/", "server.rs", "rt/thread.rs"],
         "a counter, or an event to the edge; a thread may log before it works",
     ),
-    (
-        "println!",
-        &["edge/talk", "server.rs", "text/phonemes/learn.rs"],
-        "standard output is what was asked for",
-    ),
+    ("println!", &["talk/", "server.rs", "text/phonemes/learn.rs"], "standard output is what was asked for"),
     ("eprintln!", &["main.rs", "store/"], "an error of the module, told by main"),
     (
         "clippy::disallowed_methods",
@@ -230,7 +226,7 @@ fn imports_go_one_way() {
 fn an_import_against_the_table_is_found() {
     let table = import_table(&read("src/guide/architecture.md"));
     let wrong =
-        wrong_imports("src/unit/slot.rs", "use crate::message::Epoch;\nuse crate::edge::bell;", &table);
+        wrong_imports("src/unit/slot.rs", "use crate::message::Epoch;\nuse crate::edge::dispatcher;", &table);
     assert_eq!(wrong, ["src/unit/slot.rs:2: unit may not import edge"]);
     assert_eq!(wrong_imports("src/new.rs", "", &table).len(), 1);
     assert!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicU64, Ordering};
 
-use antiphon_loom::edge::downlink::{Downlink, Pulled};
+use antiphon_loom::edge::inbound::downlink::{Downlink, Pulled};
 use antiphon_loom::message::{AudioFrame, Generation, ResponseKey, SpeechOut};
 use antiphon_loom::unit::GenerationCounter;
 

@@ -1,0 +1,482 @@
+//! One task per client: owns the lease and the session; socket → session → rings, rings → session → socket.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::watch;
+use tokio_tungstenite::tungstenite;
+
+use super::aside::Asides;
+use super::downlink::{Downlink, Pulled};
+use super::shared::Shared;
+use super::uplink::Uplink;
+use crate::audio::{AudioFormat, SampleRate};
+use crate::clock;
+use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
+use crate::message::{AudioIn, Moment, ResponseKey, SpeechOut, Stamped, TextPrompt, UnitId};
+use crate::protocol::{
+    Decoded, Decoder, EventIds, ProtocolError, ServerEvent, SessionKind, encode_audio_delta,
+};
+use crate::session::{Command, Input, Output, Session};
+use crate::unit::UnitLease;
+
+/// Messages that may wait for the socket before the client's own messages are no longer read.
+const OUTBOUND_MAX: usize = 256;
+
+/// And bytes of them: a message of the client may be answered with its own megabyte.
+const OUTBOUND_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// Deltas in a row after which the other connections of this thread come first.
+const BURST_DELTAS_MAX: u32 = 4;
+
+/// Silence of the peer, in pings, after which it is taken for dead.
+const PINGS_UNANSWERED_MAX: u64 = 3;
+
+/// Why a connection ends, beside the client's wish.
+#[derive(Debug)]
+struct Goodbye {
+    code: u16,
+    reason: String,
+}
+
+/// Serves `socket` until it or the session ends. The lease is dropped on every path out.
+/// `kind`: what the client has said at the door that it wants.
+pub(super) async fn serve(
+    socket: WebSocket,
+    lease: UnitLease,
+    shared: Arc<Shared>,
+    kind: Option<SessionKind>,
+) {
+    let (sink, stream) = socket.split();
+    let now = clock::now();
+    let session = Session::new(&shared.session, kind, now);
+    let unit = lease.id();
+    shared.roster.enter(unit, session.id().as_str());
+    let seat = Seat(unit, Arc::clone(&shared));
+    tracing::info!(%unit, session = %session.id(), "session begins");
+    let connection = Connection {
+        session,
+        lease,
+        seat,
+        shutdown: shared.shutdown.clone(),
+        asides: Asides::new(Arc::clone(&shared.model)),
+        shared,
+        sink,
+        stream,
+        decoder: Decoder::new(),
+        event_ids: EventIds::new(),
+        uplink: Uplink::new(AudioFormat::DEFAULT),
+        downlink: Downlink::new(),
+        prompt: None,
+        outbound: VecDeque::new(),
+        outbound_bytes: 0,
+        burst: 0,
+        writing_since: None,
+        heard_at: now,
+        ping_at: now + Duration::from_millis(PING_MS),
+        goodbye: None,
+    };
+    connection.run().await;
+    tracing::info!(%unit, "session ends");
+}
+
+/// Leaves the roster on every path out, a cancelled task included.
+struct Seat(UnitId, Arc<Shared>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.1.roster.leave(self.0);
+    }
+}
+
+struct Connection {
+    lease: UnitLease,
+    seat: Seat,
+    session: Session,
+    shared: Arc<Shared>,
+    shutdown: watch::Receiver<bool>,
+    sink: SplitSink<WebSocket, Message>,
+    stream: SplitStream<WebSocket>,
+    decoder: Decoder,
+    event_ids: EventIds,
+    uplink: Uplink,
+    downlink: Downlink,
+    /// A prompt for which there was no room yet; a later one takes its place, as it has cancelled it.
+    prompt: Option<TextPrompt>,
+    asides: Asides,
+    /// Messages that have not been handed to the socket; audio only one delta at a time.
+    outbound: VecDeque<Message>,
+    outbound_bytes: usize,
+    /// Deltas in a row without a pause.
+    burst: u32,
+    /// Since when the socket has not taken what it was given.
+    writing_since: Option<Moment>,
+    heard_at: Moment,
+    ping_at: Moment,
+    goodbye: Option<Goodbye>,
+}
+
+/// What woke the task.
+enum Woken {
+    Written(Result<(), axum::Error>),
+    Message(Option<Result<Message, axum::Error>>),
+    Stage,
+    Aside(Vec<SpeechOut>),
+    Timer,
+    Shutdown,
+}
+
+/// How the connection ended.
+enum End {
+    /// It is of no use any more.
+    Gone,
+    /// The client has said goodbye.
+    ByClient,
+    /// We say it.
+    ByServer(Goodbye),
+}
+
+impl Connection {
+    async fn run(mut self) {
+        let end = self.converse().await;
+        self.take_spent();
+        // What the session still had to say is said to nobody, but counted.
+        self.follow_session();
+        self.shared.roster.count_tokens(self.session.cost_so_far());
+        match end {
+            End::Gone => {}
+            End::ByClient => self.closed_by_client().await,
+            End::ByServer(Goodbye { code, reason }) => self.close(code, &reason).await,
+        }
+    }
+
+    /// Until the connection ends.
+    async fn converse(&mut self) -> End {
+        loop {
+            self.drain_rings();
+            self.follow_session();
+            if self.write().await.is_err() {
+                return End::Gone;
+            }
+            if self.writing_since.is_none()
+                && let Some(goodbye) = self.goodbye.take()
+            {
+                return End::ByServer(goodbye);
+            }
+            let woken = self.wait().await;
+            self.take_spent();
+            match woken {
+                Woken::Written(Ok(())) => {
+                    self.writing_since = None;
+                    if self.burst >= BURST_DELTAS_MAX {
+                        self.burst = 0;
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Woken::Written(Err(_)) | Woken::Message(None) => return End::Gone,
+                Woken::Message(Some(Ok(message))) => {
+                    self.heard_at = clock::now();
+                    if self.take(message).is_break() {
+                        return End::ByClient;
+                    }
+                }
+                Woken::Message(Some(Err(error))) => {
+                    let (code, reason) = fault_of(&error);
+                    return End::ByServer(Goodbye { code, reason });
+                }
+                Woken::Stage => {}
+                Woken::Aside(items) => {
+                    let now = clock::now();
+                    for item in items {
+                        self.session.handle(Input::Speech(item), now);
+                    }
+                }
+                Woken::Timer => {
+                    if self.tick().is_break() {
+                        return End::Gone;
+                    }
+                }
+                Woken::Shutdown => self.session.handle(Input::Shutdown, clock::now()),
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let now = clock::now();
+        let slow_at = self.writing_since.map(|since| since + Duration::from_millis(SLOW_READER_MS_MAX));
+        let timer = [self.session.next_timeout(), slow_at, Some(self.ping_at)].into_iter().flatten().min();
+        let timer = tokio::time::sleep(timer.map_or(Duration::MAX, |at| at.since(now)));
+        let backlog = self.outbound.len() >= OUTBOUND_MAX || self.outbound_bytes >= OUTBOUND_BYTES_MAX;
+        let reading = !self.uplink.is_waiting() && !backlog;
+        // Not biased: a burst of audio must not keep a cancel from being read, nor a flood the audio from going out.
+        tokio::select! {
+            result = self.sink.flush(), if self.writing_since.is_some() => Woken::Written(result),
+            () = self.shared.wakers.session(self.lease.id()).notified() => Woken::Stage,
+            items = self.asides.next() => Woken::Aside(items),
+            message = self.stream.next(), if reading => Woken::Message(message),
+            // An error: the sender is gone, the process is about to end.
+            _ = self.shutdown.changed() => Woken::Shutdown,
+            () = timer => Woken::Timer,
+        }
+    }
+
+    /// One message of the client. Break: it has said goodbye.
+    fn take(&mut self, message: Message) -> std::ops::ControlFlow<()> {
+        match message {
+            Message::Text(text) => self.take_text(&text),
+            Message::Binary(_) => self.reject(ProtocolError::binary_message()),
+            // Pongs go out by themselves with the next flush.
+            Message::Ping(_) => self.writing_since = self.writing_since.or(Some(clock::now())),
+            Message::Pong(_) => {}
+            Message::Close(_) => return std::ops::ControlFlow::Break(()),
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    fn take_text(&mut self, text: &Utf8Bytes) {
+        let now = clock::now();
+        match self.decoder.decode(text.as_str()) {
+            Ok(Decoded::Append(append)) => {
+                let stamp = self.lease.stamp();
+                match self.uplink.append(text, append, stamp, &mut self.lease.port().audio_in) {
+                    Ok(samples) => self.session.handle(Input::Appended { samples }, now),
+                    Err(error) => self.reject(error),
+                }
+            }
+            Ok(Decoded::Event(event)) => self.session.handle(Input::Event(event), now),
+            Err(error) => self.reject(error),
+        }
+    }
+
+    fn reject(&mut self, error: ProtocolError) {
+        self.session.handle(Input::Rejected(error), clock::now());
+    }
+
+    /// Puts what waits into the rings, and hands what the stages say to the session.
+    fn drain_rings(&mut self) {
+        if self.uplink.is_waiting() {
+            let stamp = self.lease.stamp();
+            self.uplink.resume(stamp, &mut self.lease.port().audio_in);
+            // Audio that waits at the door is no silence.
+            self.session.handle(Input::Appended { samples: 0 }, clock::now());
+        }
+        self.push_prompt();
+        let now = clock::now();
+        let unit = self.lease.unit();
+        loop {
+            while let Some(event) = self.lease.port().vad_events.pop() {
+                if !unit.is_over(event.epoch()) {
+                    self.session.handle(Input::Vad(event), now);
+                    self.follow_session();
+                }
+            }
+            // VAD said "committed" before STT got the utterance: once a transcript is seen, so is its commit.
+            let Some(event) = self.lease.port().stt_events.pop() else { break };
+            while let Some(event) = self.lease.port().vad_events.pop() {
+                self.session.handle(Input::Vad(event), now);
+                self.follow_session();
+            }
+            self.session.handle(Input::Stt(event), now);
+            self.follow_session();
+        }
+    }
+
+    /// Tells the session what its answer has cost, if that has become known: before anything that may end the answer.
+    fn take_spent(&mut self) {
+        let epoch = self.lease.epoch();
+        let cell = &mut self.lease.port().spent;
+        if cell.updated() {
+            let spent = *cell.read();
+            if spent.epoch == epoch {
+                self.session.spent(spent.response, spent.usage);
+            }
+        }
+    }
+
+    /// Does what the session says, in its order.
+    fn follow_session(&mut self) {
+        while let Some(output) = self.session.poll() {
+            match output {
+                Output::Send(event) => self.send(&event),
+                Output::Command(command) => self.execute(command),
+            }
+        }
+    }
+
+    fn send(&mut self, event: &ServerEvent) {
+        self.shared.roster.count(event);
+        let mut text = String::new();
+        event.encode(self.event_ids.fresh(), &mut text);
+        self.put_out(text);
+    }
+
+    fn put_out(&mut self, text: String) {
+        self.outbound_bytes += text.len();
+        self.outbound.push_back(Message::Text(text.into()));
+    }
+
+    /// Hands the prompt on as soon as there is room.
+    fn push_prompt(&mut self) {
+        if self.prompt.is_some()
+            && self.lease.port().text_prompts.has_room_or_ring(1)
+            && let Some(prompt) = self.prompt.take()
+        {
+            self.lease.port().text_prompts.push(prompt).expect("there is room");
+        }
+    }
+
+    fn execute(&mut self, command: Command) {
+        let stamp = self.lease.stamp();
+        match command {
+            Command::VadSettings(settings) => {
+                self.uplink.control(AudioIn::Settings { stamp, settings }, &mut self.lease.port().audio_in);
+            }
+            Command::SpeechHints(hints) => {
+                self.uplink.control(AudioIn::Hints { stamp, hints: *hints }, &mut self.lease.port().audio_in);
+            }
+            Command::TtsSettings(settings) => self.lease.port().tts_settings.write(settings),
+            Command::InputFormat(format) => self.uplink.format = format,
+            Command::Commit(commit) => {
+                self.uplink.control(AudioIn::Commit { stamp, commit }, &mut self.lease.port().audio_in);
+            }
+            Command::Hear { commit, audio } => {
+                self.uplink.item(audio, stamp, commit, &mut self.lease.port().audio_in);
+            }
+            Command::Clear(commit) => {
+                self.uplink.control(AudioIn::Clear { stamp, commit }, &mut self.lease.port().audio_in);
+            }
+            Command::BumpGeneration => {
+                self.lease.cancel();
+            }
+            Command::Prompt { response, request } => {
+                self.prompt = Some(TextPrompt::Generate { stamp, response, request });
+                self.push_prompt();
+            }
+            Command::Aside { response, request } => self.asides.begin(response, &request),
+            Command::DropAside(response) => self.asides.give_up(response),
+            Command::Close { code, reason } => self.goodbye = Some(Goodbye { code, reason }),
+        }
+    }
+
+    /// Hands messages to the socket: everything that is due, and of the audio one delta.
+    async fn write(&mut self) -> Result<(), axum::Error> {
+        if self.writing_since.is_some() {
+            return Ok(());
+        }
+        while self.outbound.is_empty() {
+            let unit = self.lease.unit();
+            match self.downlink.pull(unit, self.lease.port()) {
+                Pulled::Nothing => {
+                    self.burst = 0;
+                    break;
+                }
+                Pulled::Event(event) => {
+                    self.session.handle(Input::Speech(event), clock::now());
+                    self.follow_session();
+                }
+                Pulled::Audio(response, rate) => self.send_audio(response, rate),
+            }
+        }
+        if self.outbound.is_empty() {
+            return Ok(());
+        }
+        self.writing_since = Some(clock::now());
+        self.outbound_bytes = 0;
+        while let Some(message) = self.outbound.pop_front() {
+            // Does not wait: the buffer behind it holds all that can be outstanding.
+            self.sink.feed(message).await?;
+        }
+        Ok(())
+    }
+
+    fn send_audio(&mut self, response: ResponseKey, rate: SampleRate) {
+        let now = clock::now();
+        // Twice: the first audio of a response opens its item, which is said first. Else nothing comes: it is stale.
+        for _ in 0..2 {
+            let samples = self.downlink.samples();
+            if let Some(delta) = self.session.audio(response, samples.len(), rate, now) {
+                let mut text = String::new();
+                encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
+                self.burst += 1;
+                self.put_out(text);
+                return;
+            }
+            self.follow_session();
+        }
+    }
+
+    /// Something was due. Break: the connection is over.
+    fn tick(&mut self) -> std::ops::ControlFlow<()> {
+        let now = clock::now();
+        if self.session.next_timeout().is_some_and(|at| at <= now) {
+            self.session.handle(Input::Timeout, now);
+        }
+        let slow = Duration::from_millis(SLOW_READER_MS_MAX);
+        if self.writing_since.is_some_and(|since| now.since(since) >= slow) {
+            tracing::info!(unit = %self.lease.id(), "client does not read, connection closed");
+            return std::ops::ControlFlow::Break(());
+        }
+        if now >= self.ping_at {
+            if now.since(self.heard_at) > Duration::from_millis(PINGS_UNANSWERED_MAX * PING_MS) {
+                tracing::info!(unit = %self.lease.id(), "client is silent, connection closed");
+                return std::ops::ControlFlow::Break(());
+            }
+            self.ping_at = now + Duration::from_millis(PING_MS);
+            self.outbound.push_back(Message::Ping(Bytes::new()));
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    /// Answers the client's goodbye; the unit is on its way back meanwhile.
+    async fn closed_by_client(self) {
+        let Self { lease, seat, mut sink, mut stream, .. } = self;
+        drop((lease, seat));
+        // The WebSocket layer has the answer ready.
+        let goodbye = async {
+            if sink.flush().await.is_ok() {
+                while stream.next().await.is_some_and(|message| message.is_ok()) {}
+            }
+        };
+        // The client may be gone already; nothing is lost then.
+        let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+    }
+
+    /// Says goodbye; the unit is on its way back while the socket closes.
+    async fn close(self, code: u16, reason: &str) {
+        let Self { lease, seat, mut sink, mut stream, .. } = self;
+        drop((lease, seat));
+        close_socket(&mut sink, &mut stream, code, reason).await;
+    }
+}
+
+/// Sends a close frame and waits a moment for the client's, so that what was sent before is not lost to a reset.
+pub(super) async fn close_socket(
+    sink: &mut SplitSink<WebSocket, Message>,
+    stream: &mut SplitStream<WebSocket>,
+    code: u16,
+    reason: &str,
+) {
+    let frame = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+    let goodbye = async {
+        if sink.send(frame).await.is_ok() {
+            while stream.next().await.is_some_and(|message| message.is_ok()) {}
+        }
+    };
+    // The client may be gone or silent; nothing is lost then.
+    let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+}
+
+/// The close code for what the WebSocket layer refuses.
+fn fault_of(error: &axum::Error) -> (u16, String) {
+    use std::error::Error as _;
+    match error.source().and_then(|source| source.downcast_ref::<tungstenite::Error>()) {
+        Some(tungstenite::Error::Capacity(error)) => (1009, error.to_string()),
+        Some(tungstenite::Error::Utf8(_)) => (1007, "text message is not valid UTF-8".to_owned()),
+        _ => (1002, "protocol error".to_owned()),
+    }
+}

@@ -1,0 +1,206 @@
+//! The language model's own calls, passed on: body and headers there, status, headers and body back as they come.
+//!
+//! The server's key goes along, the client's never does. The model is the server's choice if it has made one, and what
+//! clients say is not kept at a server that they do not know (`store`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::Served;
+use super::error::ApiError;
+use super::token_count::TokenCount;
+use crate::config::ServeArgs;
+use crate::edge::inbound::shared::Shared;
+use crate::edge::outbound::api_base::ApiBase;
+use crate::edge::outbound::http;
+use crate::edge::outbound::llm::ChatEndpoint;
+use crate::edge::outbound::model_server::ModelServer;
+
+/// Until a connection stands, and for a built-in server that is being started again.
+const CONNECT_WAIT: Duration = Duration::from_secs(3);
+
+/// Headers of the client that are not passed on: of the connection, of the body's length, which may change, of a packing
+/// that would keep events back, and all that says who the client is.
+const NOT_THERE: [&str; 17] = [
+    "host",
+    "accept-encoding",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-authorization",
+    "content-length",
+    "expect",
+    "authorization",
+    "api-key",
+    "x-api-key",
+    "cookie",
+    "openai-organization",
+    "openai-project",
+];
+
+/// Headers of the model server that are not passed on: of the connection.
+const NOT_BACK: [&str; 4] = ["connection", "keep-alive", "transfer-encoding", "upgrade"];
+
+/// Why nothing can be passed on.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ProxyError(String);
+
+/// Where the language model is served.
+#[derive(Debug)]
+enum Upstream {
+    /// By others.
+    Remote(ApiBase),
+    /// By our own process, whose address changes when it is started again.
+    Child(watch::Receiver<Option<ChatEndpoint>>),
+    /// Nowhere.
+    None,
+}
+
+/// Passes calls on.
+#[derive(Debug)]
+pub struct Proxy {
+    http: reqwest::Client,
+    upstream: Upstream,
+    model: Option<String>,
+}
+
+impl Proxy {
+    /// To the language model of this server.
+    ///
+    /// # Errors
+    /// What is wrong with its address or key, or that the system has no trusted root certificates.
+    pub fn new(args: &ServeArgs, server: &ModelServer) -> Result<Self, ProxyError> {
+        let upstream = match (&args.llm_url, server.child()) {
+            (Some(url), _) => {
+                let base = ApiBase::new("language model", url, args.llm_key_env.as_deref());
+                Upstream::Remote(base.map_err(ProxyError)?)
+            }
+            (None, Some(child)) => Upstream::Child(child.endpoint()),
+            (None, None) => Upstream::None,
+        };
+        let (loopback, tls) = match &upstream {
+            Upstream::Remote(base) => (base.is_loopback(), base.is_tls()),
+            Upstream::Child(_) | Upstream::None => (true, false),
+        };
+        let http = http::client(loopback, tls, CONNECT_WAIT).map_err(ProxyError)?;
+        Ok(Self { http, upstream, model: args.llm_model.clone() })
+    }
+
+    async fn base(&self) -> Result<ApiBase, ApiError> {
+        match &self.upstream {
+            Upstream::Remote(base) => Ok(base.clone()),
+            Upstream::Child(endpoint) => {
+                let mut endpoint = endpoint.clone();
+                let there = timeout(CONNECT_WAIT, endpoint.wait_for(Option::is_some)).await;
+                let url = match there {
+                    Ok(Ok(endpoint)) => endpoint.as_ref().map(|endpoint| endpoint.url().to_owned()),
+                    _ => None,
+                };
+                let url = url.ok_or_else(|| ApiError::upstream_unreachable("it is being started again"))?;
+                ApiBase::new("language model", &url, None)
+                    .map_err(|error| ApiError::upstream_unreachable(&error))
+            }
+            Upstream::None => Err(ApiError::not_implemented(
+                "this server has no language model, expected --llm-url or --stages real",
+            )),
+        }
+    }
+
+    /// Passes one call on. The answer's body is handed through as it arrives; who goes away takes the call along.
+    async fn pass(
+        &self,
+        shared: &Arc<Shared>,
+        method: Method,
+        path: &str,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, ApiError> {
+        let base = self.base().await?;
+        NOT_THERE.iter().for_each(|name| {
+            headers.remove(*name);
+        });
+        if let Some(authorization) = base.authorization() {
+            headers.insert(header::AUTHORIZATION, authorization.clone());
+        }
+        let call = self.http.request(method, base.call(path)).headers(headers).body(body);
+        let answer = call.send().await;
+        let answer = answer.map_err(|error| {
+            shared.roster.count_proxied(StatusCode::BAD_GATEWAY.as_u16());
+            ApiError::upstream_unreachable(&http::root_cause(&error))
+        })?;
+        let (status, mut headers) = (answer.status(), answer.headers().clone());
+        shared.roster.count_proxied(status.as_u16());
+        NOT_BACK.iter().for_each(|name| {
+            headers.remove(*name);
+        });
+        let mut count = TokenCount::new(Arc::clone(shared));
+        let body = answer.bytes_stream().inspect_ok(move |bytes| count.look_at(bytes));
+        Ok((status, headers, Body::from_stream(body)).into_response())
+    }
+
+    /// The body with what this server decides in it; the client's own bytes if that is nothing.
+    fn decided(&self, body: Bytes, store: Option<bool>) -> Result<Bytes, ApiError> {
+        let bad = |problem: String| ApiError::request(StatusCode::BAD_REQUEST, problem);
+        let mut value: Value =
+            serde_json::from_slice(&body).map_err(|error| bad(format!("JSON: {error}")))?;
+        let fields = value.as_object_mut();
+        let fields = fields.ok_or_else(|| bad("JSON: found no object, expected one".to_owned()))?;
+        let decisions =
+            [("model", self.model.as_ref().map(|model| json!(model))), ("store", store.map(Value::from))];
+        let mut is_changed = false;
+        for (name, value) in decisions {
+            if let Some(value) = value {
+                fields.insert(name.to_owned(), value);
+                is_changed = true;
+            }
+        }
+        Ok(if is_changed { value.to_string().into() } else { body })
+    }
+}
+
+fn whole(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
+    body.map_err(|error| ApiError::request(error.status(), error.body_text()))
+}
+
+/// `POST /v1/chat/completions`.
+pub(super) async fn chat_completions(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, ApiError> {
+    let body = served.proxy.decided(whole(body)?, None)?;
+    served.proxy.pass(&served.shared, Method::POST, "chat/completions", headers, body).await
+}
+
+/// `POST /v1/responses`.
+pub(super) async fn responses(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, ApiError> {
+    let body = served.proxy.decided(whole(body)?, Some(false))?;
+    served.proxy.pass(&served.shared, Method::POST, "responses", headers, body).await
+}
+
+/// `GET /v1/models`.
+pub(super) async fn models(
+    State(served): State<Arc<Served>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    served.proxy.pass(&served.shared, Method::GET, "models", headers, Bytes::new()).await
+}

@@ -1,0 +1,106 @@
+//! Accepts clients: HTTP routes, the WebSocket upgrade, and the answer to a full house.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Query, State};
+use axum::response::Response;
+use axum::routing::get;
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::TcpListener;
+
+use super::admin;
+use super::connection::{self, close_socket};
+use super::endpoints::{self, Proxy};
+use super::shared::Shared;
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::protocol::{EventIds, ProtocolError, ServerEvent, SessionKind};
+
+/// What one read takes from a socket at most: an append of 100 ms twice over. Each connection keeps such a buffer; the
+/// WebSocket library's own choice is 128 KiB.
+const READ_BUFFER_BYTES: usize = 16 * 1_024;
+
+/// What a connection may put into the WebSocket layer before that begins to write by itself, and to wait: more than a
+/// connection ever has outstanding, so that it waits in one place only, for the flush. Grows as it is needed.
+const WRITE_BUFFER_BYTES: usize = 16 * 1_024 * 1_024;
+
+/// Serves clients until `stop` is done; connections that are open then go on by themselves. With a `proxy` the endpoints
+/// beside the Realtime one are served too.
+///
+/// # Errors
+/// When the listening socket fails.
+pub async fn listen(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    proxy: Option<Proxy>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let beside = match proxy {
+        Some(proxy) => endpoints::router(Arc::clone(&shared), proxy),
+        None => endpoints::disabled(),
+    };
+    let app = Router::new()
+        .route("/v1/realtime", get(realtime))
+        .route("/v1/pool", get(admin::pool))
+        .route("/v1/usage", get(admin::usage))
+        .route("/health", get(admin::health))
+        .route("/ready", get(admin::ready))
+        .route("/metrics", get(admin::metrics))
+        .with_state(shared)
+        .merge(beside);
+    let listener = axum::serve::ListenerExt::tap_io(listener, |socket| {
+        // An audio delta shall not wait for the acknowledgement of the last one.
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY");
+        }
+    });
+    axum::serve(listener, app).with_graceful_shutdown(stop).await
+}
+
+/// What a client says at the door; anything else is accepted and not looked at.
+#[derive(Debug, serde::Deserialize)]
+struct Door {
+    /// `transcription`: the session is of that type.
+    intent: Option<String>,
+}
+
+/// `GET /v1/realtime`. Keys are accepted and not looked at.
+async fn realtime(
+    State(shared): State<Arc<Shared>>,
+    Query(Door { intent }): Query<Door>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let kind = (intent.as_deref() == Some("transcription")).then_some(SessionKind::Transcription);
+    upgrade
+        .protocols(["realtime"])
+        .max_message_size(MESSAGE_BYTES_MAX)
+        .max_frame_size(MESSAGE_BYTES_MAX)
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(WRITE_BUFFER_BYTES)
+        .on_upgrade(move |socket| admit(socket, shared, kind))
+}
+
+async fn admit(socket: WebSocket, shared: Arc<Shared>, kind: Option<SessionKind>) {
+    let _alive = shared.alive.clone();
+    if *shared.shutdown.borrow() {
+        return refuse(socket, ProtocolError::server_shutting_down(), 1001, "server is shutting down").await;
+    }
+    let Some(lease) = shared.wakers.claim(shared.slab).await else {
+        let error = ProtocolError::session_limit_reached(shared.slab.len());
+        return refuse(socket, error, 1008, "all session slots are in use").await;
+    };
+    connection::serve(socket, lease, shared, kind).await;
+}
+
+/// One error event, then the close. Touches no unit and is no error of a session.
+async fn refuse(socket: WebSocket, error: ProtocolError, code: u16, reason: &str) {
+    let (mut sink, mut stream) = socket.split();
+    let event = ServerEvent::Error(error);
+    let mut text = String::new();
+    event.encode(EventIds::new().fresh(), &mut text);
+    if sink.send(Message::Text(text.into())).await.is_ok() {
+        close_socket(&mut sink, &mut stream, code, reason).await;
+    }
+}

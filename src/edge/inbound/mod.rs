@@ -1,0 +1,11 @@
+//! Clients of this server: who may come in, what each is told, and how audio gets from a socket to a unit and back.
+
+pub mod admin;
+mod aside;
+pub mod connection;
+pub mod downlink;
+pub mod endpoints;
+pub mod listener;
+pub mod roster;
+pub mod shared;
+pub mod uplink;

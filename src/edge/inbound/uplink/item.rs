@@ -1,0 +1,69 @@
+//! Audio that a client puts into an item of the conversation: decoded and brought to 16 kHz here, a frame at a time as there
+//! is room, so that it neither disturbs the client's stream nor holds this thread up.
+
+use super::{decode_frame, frame_characters};
+use crate::audio::{AudioFormat, Resampler, SampleRate, pcm};
+use crate::message::{AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Stamp};
+use crate::unit::Producer;
+
+/// The audio of one item on its way to the recogniser.
+#[derive(Debug)]
+pub(super) struct ItemAudio {
+    /// Base64, checked.
+    text: String,
+    /// Characters that have been decoded.
+    at: usize,
+    format: AudioFormat,
+    resampler: Resampler,
+    /// All has gone through the resampler.
+    finished: bool,
+    /// Samples at 16 kHz.
+    ready: Vec<i16>,
+    stamp: Stamp,
+    commit: CommitId,
+}
+
+impl ItemAudio {
+    /// Audio in `format`, whose end is the commit `commit`. `text` is base64 of whole samples.
+    pub(super) fn new(text: String, format: AudioFormat, stamp: Stamp, commit: CommitId) -> Self {
+        let resampler = Resampler::new(format.rate(), SampleRate::HZ_16K)
+            .expect("rates that SampleRate names have a resampler");
+        Self { text, at: 0, format, resampler, finished: false, ready: Vec::new(), stamp, commit }
+    }
+
+    /// Goes on as far as there is room. True when all is in; else the producer is rung as soon as there is room.
+    pub(super) fn feed(&mut self, audio_in: &mut Producer<AudioIn>) -> bool {
+        let stamp = self.stamp;
+        while audio_in.has_room_or_ring(1) {
+            if self.ready.len() >= FRAME_SAMPLES || (self.finished && !self.ready.is_empty()) {
+                let mut frame = AudioFrame::empty(SampleRate::HZ_16K);
+                let len = self.ready.len().min(FRAME_SAMPLES);
+                frame.samples[..len].copy_from_slice(&self.ready[..len]);
+                frame.len = u16::try_from(len).expect("at most a frame");
+                self.ready.drain(..len);
+                audio_in.push(AudioIn::ItemAudio { stamp, frame }).expect("there is room");
+            } else if self.at < self.text.len() {
+                self.decode();
+            } else if !self.finished {
+                let ready = &mut self.ready;
+                self.resampler.finish(&mut |samples: &[f32]| pcm::append_i16(ready, samples));
+                self.finished = true;
+            } else {
+                audio_in.push(AudioIn::ItemEnd { stamp, commit: self.commit }).expect("there is room");
+                return true;
+            }
+        }
+        false
+    }
+
+    /// One frame of the client's audio.
+    fn decode(&mut self) {
+        let end = (self.at + frame_characters(self.format)).min(self.text.len());
+        let piece = &self.text.as_bytes()[self.at..end];
+        self.at = end;
+        let mut samples = [0_i16; FRAME_SAMPLES];
+        let len = decode_frame(piece, self.format, &mut samples).expect("checked as a whole");
+        let ready = &mut self.ready;
+        self.resampler.push(&samples[..len], &mut |samples: &[f32]| pcm::append_i16(ready, samples));
+    }
+}

@@ -1,0 +1,345 @@
+//! Client → unit: the base64 of an append, decoded straight into the slots of `audio_in`.
+
+mod item;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use axum::extract::ws::Utf8Bytes;
+use base64_simd::{Out, STANDARD};
+
+use crate::audio::{AudioFormat, Law, SampleRate};
+use crate::limits::APPEND_BYTES_MAX;
+use crate::message::{AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Stamp};
+use crate::protocol::{Append, ProtocolError};
+use crate::unit::Producer;
+use item::ItemAudio;
+
+const _: () = assert!(FRAME_SAMPLES.is_multiple_of(3), "a full frame is whole base64 quanta in every format");
+
+/// Base64 characters of one full frame.
+pub(super) const fn frame_characters(format: AudioFormat) -> usize {
+    FRAME_SAMPLES * format.sample_bytes() / 3 * 4
+}
+
+/// The append at hand, while `audio_in` is full.
+#[derive(Debug)]
+enum Rest {
+    Nothing,
+    /// Part of the client's message.
+    Borrowed(Utf8Bytes, Range<usize>),
+    /// Base64 that held an escape.
+    Owned(String, Range<usize>),
+}
+
+/// One client's way in.
+#[derive(Debug)]
+pub struct Uplink {
+    /// Format of the client's audio. Changes between appends only: no message is read while one waits.
+    pub format: AudioFormat,
+    rest: Rest,
+    /// What stands behind it. No message is read meanwhile, so there is little.
+    queue: VecDeque<Queued>,
+}
+
+/// What goes into the ring beside appended audio, in its order.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a control is the rule, an item the exception")]
+enum Queued {
+    /// A commit, a clear, settings.
+    Control(AudioIn),
+    /// Audio of an item.
+    Item(Box<ItemAudio>),
+}
+
+impl Uplink {
+    /// For audio in `format`.
+    #[must_use]
+    pub fn new(format: AudioFormat) -> Self {
+        Self { format, rest: Rest::Nothing, queue: VecDeque::new() }
+    }
+
+    /// Whether part of an append still waits for room. Until it is in, no further message is read: TCP pushes back.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        !matches!(self.rest, Rest::Nothing) || !self.queue.is_empty()
+    }
+
+    /// Takes a whole append or nothing of it; what does not fit goes in by [`Uplink::resume`]. Returns its samples.
+    ///
+    /// # Errors
+    /// Bad base64, half a sample, or too much; nothing has been appended then.
+    pub fn append(
+        &mut self,
+        message: &Utf8Bytes,
+        append: Append<'_>,
+        stamp: Stamp,
+        audio_in: &mut Producer<AudioIn>,
+    ) -> Result<usize, ProtocolError> {
+        debug_assert!(!self.is_waiting(), "one append at a time");
+        let text: &str = &append.audio;
+        let samples =
+            samples_of(text, self.format).map_err(|error| error.with_event_id(append.event_id.as_deref()))?;
+        let bad = || ProtocolError::bad_base64().with_event_id(append.event_id.as_deref());
+        if samples.div_ceil(FRAME_SAMPLES) <= audio_in.room() {
+            // The usual case: decoding is the check, and an error publishes nothing.
+            write(text, stamp, self.format, audio_in).map_err(|BadBase64| bad())?;
+            return Ok(samples);
+        }
+        STANDARD.check(text.as_bytes()).map_err(|_| bad())?;
+        self.rest = match append.audio {
+            std::borrow::Cow::Borrowed(audio) => {
+                let start = audio.as_ptr() as usize - message.as_str().as_ptr() as usize;
+                Rest::Borrowed(message.clone(), start..start + audio.len())
+            }
+            std::borrow::Cow::Owned(audio) => {
+                let all = 0..audio.len();
+                Rest::Owned(audio, all)
+            }
+        };
+        self.resume(stamp, audio_in);
+        Ok(samples)
+    }
+
+    /// Puts a commit, a clear or settings behind all audio.
+    pub fn control(&mut self, item: AudioIn, audio_in: &mut Producer<AudioIn>) {
+        self.queue.push_back(Queued::Control(item));
+        self.push_queue(audio_in);
+    }
+
+    /// Puts the audio of an item behind all other: base64 of whole samples in the client's format.
+    pub fn item(&mut self, audio: String, stamp: Stamp, commit: CommitId, audio_in: &mut Producer<AudioIn>) {
+        let item = ItemAudio::new(audio, self.format, stamp, commit);
+        self.queue.push_back(Queued::Item(Box::new(item)));
+        self.push_queue(audio_in);
+    }
+
+    fn push_queue(&mut self, audio_in: &mut Producer<AudioIn>) {
+        while matches!(self.rest, Rest::Nothing) && audio_in.has_room_or_ring(1) {
+            match self.queue.front_mut() {
+                None => return,
+                Some(Queued::Item(item)) => {
+                    if !item.feed(audio_in) {
+                        return;
+                    }
+                }
+                Some(Queued::Control(item)) => audio_in.push(*item).expect("there is room"),
+            }
+            self.queue.pop_front();
+        }
+    }
+
+    /// Puts as much of the waiting append into the ring as there is room for.
+    pub fn resume(&mut self, stamp: Stamp, audio_in: &mut Producer<AudioIn>) {
+        self.resume_audio(stamp, audio_in);
+        self.push_queue(audio_in);
+    }
+
+    fn resume_audio(&mut self, stamp: Stamp, audio_in: &mut Producer<AudioIn>) {
+        let (text, range) = match &mut self.rest {
+            Rest::Nothing => return,
+            Rest::Borrowed(message, range) => (message.as_str(), range),
+            Rest::Owned(text, range) => (text.as_str(), range),
+        };
+        loop {
+            let characters = range.len().min(audio_in.room() * frame_characters(self.format));
+            let piece = &text[range.start..range.start + characters];
+            write(piece, stamp, self.format, audio_in)
+                .expect("checked as a whole, and pieces are whole quanta");
+            range.start += characters;
+            if range.start == range.end {
+                break;
+            }
+            if audio_in.room() == 0 && !audio_in.has_room_or_ring(1) {
+                return;
+            }
+        }
+        self.rest = Rest::Nothing;
+    }
+}
+
+/// Samples in a piece of base64, by its length alone.
+fn samples_of(text: &str, format: AudioFormat) -> Result<usize, ProtocolError> {
+    let padding = text.bytes().rev().take(2).take_while(|byte| *byte == b'=').count();
+    if !text.len().is_multiple_of(4) {
+        return Err(ProtocolError::bad_base64());
+    }
+    let bytes = text.len() / 4 * 3 - if text.is_empty() { 0 } else { padding };
+    if bytes > APPEND_BYTES_MAX {
+        return Err(ProtocolError::append_too_large(bytes));
+    }
+    if !bytes.is_multiple_of(format.sample_bytes()) {
+        // Only if it is base64 at all is the odd byte what is wrong with it.
+        STANDARD.check(text.as_bytes()).map_err(|_| ProtocolError::bad_base64())?;
+        return Err(ProtocolError::odd_bytes(bytes));
+    }
+    Ok(bytes / format.sample_bytes())
+}
+
+#[derive(Debug)]
+pub(super) struct BadBase64;
+
+/// Decodes `text` into the slots of as many frames as it takes; there is room for them. All or nothing.
+fn write(
+    text: &str,
+    stamp: Stamp,
+    format: AudioFormat,
+    audio_in: &mut Producer<AudioIn>,
+) -> Result<(), BadBase64> {
+    let rate = format.rate();
+    match format.law() {
+        None => write_frames::<{ 2 * FRAME_SAMPLES }>(text, stamp, rate, audio_in, decode_pcm),
+        Some(law) => write_frames::<FRAME_SAMPLES>(text, stamp, rate, audio_in, |piece, samples| {
+            decode_law(law, piece, samples)
+        }),
+    }
+}
+
+/// Decodes base64 of up to one frame; returns its samples.
+pub(super) fn decode_frame(
+    piece: &[u8],
+    format: AudioFormat,
+    samples: &mut [i16; FRAME_SAMPLES],
+) -> Result<usize, BadBase64> {
+    match format.law() {
+        None => decode_pcm(piece, samples),
+        Some(law) => decode_law(law, piece, samples),
+    }
+}
+
+fn decode_pcm(piece: &[u8], samples: &mut [i16; FRAME_SAMPLES]) -> Result<usize, BadBase64> {
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(samples);
+    Ok(STANDARD.decode(piece, Out::from_slice(bytes)).map_err(|_| BadBase64)?.len() / 2)
+}
+
+fn decode_law(law: Law, piece: &[u8], samples: &mut [i16; FRAME_SAMPLES]) -> Result<usize, BadBase64> {
+    let mut bytes = [0; FRAME_SAMPLES];
+    let decoded = STANDARD.decode(piece, Out::from_slice(&mut bytes)).map_err(|_| BadBase64)?;
+    law.expand(decoded, samples);
+    Ok(decoded.len())
+}
+
+/// [`write`] with what decodes the base64 of one frame of `FRAME_BYTES` bytes, and says how many samples it gave.
+fn write_frames<const FRAME_BYTES: usize>(
+    text: &str,
+    stamp: Stamp,
+    rate: SampleRate,
+    audio_in: &mut Producer<AudioIn>,
+    decode: impl Fn(&[u8], &mut [i16; FRAME_SAMPLES]) -> Result<usize, BadBase64>,
+) -> Result<(), BadBase64> {
+    let characters = const { FRAME_BYTES / 3 * 4 };
+    let frames = text.len().div_ceil(characters);
+    audio_in.write_with(frames, |first, second| {
+        let mut pieces = text.as_bytes().chunks(characters).peekable();
+        for slot in first.iter_mut().chain(second) {
+            let Some(piece) = pieces.next() else { break };
+            *slot = AudioIn::Audio { stamp, frame: AudioFrame::empty(rate) };
+            let AudioIn::Audio { frame, .. } = slot else { unreachable!("just written") };
+            let samples = decode(piece, &mut frame.samples)?;
+            // Padding ends the whole, not a piece of it.
+            if pieces.peek().is_some() && samples != FRAME_SAMPLES {
+                return Err(BadBase64);
+            }
+            frame.len = u16::try_from(samples).expect("at most a frame");
+        }
+        Ok(frames)
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::UnitId;
+    use crate::unit::{Consumer, Ringer, StageBell, ring};
+
+    const FORMATS: [AudioFormat; 4] =
+        [AudioFormat::DEFAULT, AudioFormat::Pcm(SampleRate::HZ_48K), AudioFormat::Pcmu, AudioFormat::Pcma];
+
+    fn small_ring() -> (Producer<AudioIn>, Consumer<AudioIn>) {
+        let bell: &'static StageBell = Box::leak(Box::new(StageBell::new(1, 1)));
+        let ringer = Ringer::Stage(bell, UnitId::new(0));
+        ring(8, ringer, ringer)
+    }
+
+    /// Takes the samples out of the ring.
+    fn taken(consumer: &mut Consumer<AudioIn>, rate: SampleRate) -> Vec<i16> {
+        let mut samples = Vec::new();
+        while let Some(AudioIn::Audio { frame, .. }) = consumer.pop() {
+            assert_eq!(frame.rate, rate);
+            samples.extend_from_slice(frame.used());
+        }
+        samples
+    }
+
+    /// What comes of an append of `audio`: samples, or the error's code.
+    fn appended(audio: &str, format: AudioFormat) -> Result<Vec<i16>, Option<&'static str>> {
+        let (mut audio_in, mut consumer) = small_ring();
+        let message = Utf8Bytes::from(audio);
+        let append = Append { audio: message.as_str().into(), event_id: None };
+        let mut uplink = Uplink::new(format);
+        let result = uplink.append(&message, append, Stamp::default(), &mut audio_in);
+        let mut samples = taken(&mut consumer, format.rate());
+        assert!(result.is_ok() || samples.is_empty(), "nothing of a bad append");
+        while uplink.is_waiting() {
+            uplink.resume(Stamp::default(), &mut audio_in);
+            samples.extend(taken(&mut consumer, format.rate()));
+        }
+        result.map(|_| samples).map_err(|error| error.fault().code())
+    }
+
+    /// What `bytes` say in `format`.
+    fn heard(bytes: &[u8], format: AudioFormat) -> Vec<i16> {
+        let Some(law) = format.law() else {
+            return bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
+        };
+        let mut samples = vec![0; bytes.len()];
+        law.expand(bytes, &mut samples);
+        samples
+    }
+
+    #[test]
+    fn padding_is_for_the_end_of_the_whole() {
+        for format in FORMATS {
+            let characters = frame_characters(format);
+            let zeros = |samples: usize| Ok(heard(&vec![0; samples * format.sample_bytes()], format));
+            let frame = "A".repeat(characters);
+            let padded = |padding: &str| "A".repeat(characters - padding.len()) + padding;
+            let end = if format.sample_bytes() == 2 { "AAA=" } else { "AA==" };
+            assert_eq!(appended(&(frame.clone() + end), format), zeros(FRAME_SAMPLES + 1));
+            assert_eq!(appended(&(frame.clone() + &frame), format), zeros(2 * FRAME_SAMPLES));
+            for padding in ["=", "=="] {
+                let (bad, padded) = (Err(Some("invalid_base64")), padded(padding));
+                assert_eq!(appended(&(padded.clone() + &frame), format), bad, "{padding}");
+                assert_eq!(appended(&(padded + end), format), bad, "{padding}");
+            }
+        }
+    }
+
+    /// RC-025, RC-028: every length, more than the ring holds too, in each format.
+    #[test]
+    fn what_is_sent_is_what_is_in_the_ring() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(20_002).collect();
+        for format in FORMATS {
+            for length in (0..1_000).chain([1_919, 1_920, 1_921, 20_001, 20_002]) {
+                let base64 = STANDARD.encode_to_string(&bytes[..length]);
+                let found = appended(&base64, format);
+                if length.is_multiple_of(format.sample_bytes()) {
+                    assert_eq!(found, Ok(heard(&bytes[..length], format)), "{format:?}, {length} bytes");
+                } else {
+                    assert_eq!(found, Err(Some("invalid_audio_length")), "{format:?}, {length} bytes");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_append_is_measured_in_bytes_of_the_wire() {
+        for format in FORMATS {
+            let most = "A".repeat(APPEND_BYTES_MAX / 3 * 4);
+            assert_eq!(samples_of(&most, format).ok(), Some(APPEND_BYTES_MAX / format.sample_bytes()));
+            let error = samples_of(&(most + "AAA="), format).expect_err("too much");
+            assert_eq!(error.fault().code(), Some("append_too_large"));
+        }
+    }
+}

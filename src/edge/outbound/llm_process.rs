@@ -1,0 +1,363 @@
+//! The built-in language model's process, looked after.
+//!
+//! The process runs `antiphon llm` (`llm_server`). If it dies, the answers under way fail by their broken
+//! sockets, requests wait or fail at [`ChatClient`](super::llm::ChatClient), and another one is started; the server
+//! goes on. It cannot outlive this process: it ends when its standard input is closed, however that happens.
+#![expect(clippy::disallowed_types, reason = "edge zone: never touched by a stage thread")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "edge zone: how long the process has run is read off the runtime's clock"
+)]
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::llm::{ChatEndpoint, ChatError};
+
+/// How long the process may take to load its model and run it once.
+const READY_WAIT: Duration = Duration::from_secs(120);
+
+/// How long the process may take to end by itself once its standard input is closed; a step is far shorter.
+const END_WAIT: Duration = Duration::from_secs(2);
+
+/// Pause before the process is started again; doubles with every failure in a row.
+const RESTART_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest such pause.
+const RESTART_PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// A process that has served for this long did not fail at once: the next pause is the shortest again.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// Lines of the process's standard error that are kept for the message about its end.
+const LAST_LINES: usize = 8;
+
+/// What the process is started with.
+#[derive(Clone, Debug)]
+pub struct LlmChildSettings {
+    /// The program, as a rule [`std::env::current_exe`].
+    pub program: PathBuf,
+    /// The model, a GGUF file.
+    pub gguf: PathBuf,
+    /// One for each unit.
+    pub slots: u16,
+    /// Threads of one step; `None`: the physical cores.
+    pub threads: Option<u16>,
+    /// Tokens of prompt and answer together, per slot; `None`: the default of `antiphon llm`.
+    pub context: Option<u32>,
+}
+
+/// Why the process could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LlmChildError {
+    /// The program cannot be run.
+    #[error("{program}: {source}")]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It ended before it was ready.
+    #[error("the built-in language model ended with {status} before it was ready{}", said(.last_lines))]
+    Ended {
+        /// How.
+        status: ExitStatus,
+        /// The last lines of its standard error.
+        last_lines: Vec<String>,
+    },
+    /// It was not ready in time; it has been killed.
+    #[error("the built-in language model was not ready after {} s{}", .wait.as_secs(), said(.last_lines))]
+    NotReady {
+        /// How long it was waited for.
+        wait: Duration,
+        /// The last lines of its standard error.
+        last_lines: Vec<String>,
+    },
+    /// What it printed is no address.
+    #[error("the built-in language model printed {found:?}, expected \"ready http://ADDRESS/v1\"")]
+    BadReadyLine {
+        /// The line.
+        found: String,
+    },
+}
+
+fn said(lines: &[String]) -> String {
+    if lines.is_empty() { String::new() } else { format!("; it said:\n{}", lines.join("\n")) }
+}
+
+/// The process, and the task that starts it again. Dropping it kills the process.
+#[derive(Debug)]
+pub struct LlmChild {
+    endpoint: watch::Receiver<Option<ChatEndpoint>>,
+    process: watch::Receiver<Option<u32>>,
+    restarts: watch::Receiver<u32>,
+    /// Dropped to end the supervision.
+    stop: Option<oneshot::Sender<()>>,
+    supervisor: JoinHandle<()>,
+}
+
+impl LlmChild {
+    /// Starts the process and waits until it is ready.
+    ///
+    /// # Errors
+    /// [`LlmChildError`]. Later failures are logged and retried, never returned.
+    pub async fn start(settings: LlmChildSettings) -> Result<Self, LlmChildError> {
+        let running = Running::start(&settings).await?;
+        let (endpoint_sender, endpoint) = watch::channel(Some(running.endpoint.clone()));
+        let (process_sender, process) = watch::channel(running.child.id());
+        let (restarts_sender, restarts) = watch::channel(0);
+        let (stop, stopped) = oneshot::channel();
+        let supervisor = Supervisor {
+            settings,
+            endpoint: endpoint_sender,
+            process: process_sender,
+            restarts: restarts_sender,
+        };
+        let supervisor = tokio::spawn(supervisor.run(running, stopped));
+        Ok(Self { endpoint, process, restarts, stop: Some(stop), supervisor })
+    }
+
+    /// Where the process serves; `None` while it is being started again. For
+    /// [`ChatClient::following`](super::llm::ChatClient::following).
+    #[must_use]
+    pub fn endpoint(&self) -> watch::Receiver<Option<ChatEndpoint>> {
+        self.endpoint.clone()
+    }
+
+    /// Number of the process; `None` while it is being started again.
+    #[must_use]
+    pub fn process_id(&self) -> Option<u32> {
+        *self.process.borrow()
+    }
+
+    /// How often it had to be started again.
+    #[must_use]
+    pub fn restarts(&self) -> u32 {
+        *self.restarts.borrow()
+    }
+
+    /// Ends the process: asks it, then kills it.
+    pub async fn shutdown(mut self) {
+        drop(self.stop.take());
+        // The task neither panics nor is it cancelled before the drop below.
+        let _ = (&mut self.supervisor).await;
+    }
+}
+
+impl Drop for LlmChild {
+    fn drop(&mut self) {
+        // Drops the task's process handle, which kills the process.
+        self.supervisor.abort();
+    }
+}
+
+struct Supervisor {
+    settings: LlmChildSettings,
+    endpoint: watch::Sender<Option<ChatEndpoint>>,
+    process: watch::Sender<Option<u32>>,
+    restarts: watch::Sender<u32>,
+}
+
+impl Supervisor {
+    async fn run(self, mut running: Running, mut stopped: oneshot::Receiver<()>) {
+        let mut pause = RESTART_PAUSE;
+        loop {
+            let since = Instant::now();
+            tokio::select! {
+                _ = &mut stopped => return running.end().await,
+                status = running.child.wait() => {
+                    self.endpoint.send_replace(None);
+                    self.process.send_replace(None);
+                    let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+                    let said = said(&running.last_lines.copy());
+                    tracing::error!("the built-in language model ended with {status}; it is started again{said}");
+                }
+            }
+            if since.elapsed() >= STEADY {
+                pause = RESTART_PAUSE;
+            }
+            running = tokio::select! {
+                _ = &mut stopped => return,
+                running = self.restart(&mut pause) => running,
+            };
+            self.process.send_replace(running.child.id());
+            self.endpoint.send_replace(Some(running.endpoint.clone()));
+            self.restarts.send_modify(|restarts| *restarts += 1);
+        }
+    }
+
+    /// Tries until it succeeds.
+    async fn restart(&self, pause: &mut Duration) -> Running {
+        loop {
+            sleep(*pause).await;
+            *pause = (*pause * 2).min(RESTART_PAUSE_MAX);
+            match Running::start(&self.settings).await {
+                Ok(running) => return running,
+                Err(error) => tracing::error!("{error}"),
+            }
+        }
+    }
+}
+
+/// A process that is ready.
+struct Running {
+    child: Child,
+    /// Closed to make it end.
+    input: Option<ChildStdin>,
+    /// Kept so that a line printed later finds a reader's end and not a broken pipe.
+    _output: BufReader<ChildStdout>,
+    endpoint: ChatEndpoint,
+    last_lines: LastLines,
+}
+
+impl Running {
+    async fn start(settings: &LlmChildSettings) -> Result<Self, LlmChildError> {
+        let mut child = command(settings)
+            .spawn()
+            .map_err(|source| LlmChildError::Spawn { program: settings.program.clone(), source })?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().expect("standard output is piped");
+        let errors = child.stderr.take().expect("standard error is piped");
+        let last_lines = LastLines::default();
+        let forwarder = tokio::spawn(forward(errors, last_lines.clone()));
+        let mut output = BufReader::new(output);
+        let mut line = String::new();
+        // A failed read is the end of the process as well, and its status says more.
+        match timeout(READY_WAIT, output.read_line(&mut line)).await {
+            Ok(Ok(1..)) => {}
+            Ok(_) => {
+                let status = child
+                    .wait()
+                    .await
+                    .map_err(|source| LlmChildError::Spawn { program: settings.program.clone(), source })?;
+                // Its last words may still be in the pipe.
+                let _ = timeout(END_WAIT, forwarder).await;
+                return Err(LlmChildError::Ended { status, last_lines: last_lines.copy() });
+            }
+            Err(_) => {
+                return Err(LlmChildError::NotReady { wait: READY_WAIT, last_lines: last_lines.copy() });
+            }
+        }
+        let endpoint = endpoint(&line).map_err(|_| LlmChildError::BadReadyLine { found: line })?;
+        Ok(Self { child, input, _output: output, endpoint, last_lines })
+    }
+
+    async fn end(mut self) {
+        drop(self.input.take());
+        if timeout(END_WAIT, self.child.wait()).await.is_err() {
+            // It may have ended just now, which is what is wanted.
+            let _ = self.child.kill().await;
+        }
+    }
+}
+
+fn command(settings: &LlmChildSettings) -> Command {
+    let mut command = Command::new(&settings.program);
+    command.arg("llm").arg("--gguf").arg(&settings.gguf).arg("--slots").arg(settings.slots.to_string());
+    if let Some(threads) = settings.threads {
+        command.arg("--threads").arg(threads.to_string());
+    }
+    if let Some(context) = settings.context {
+        command.arg("--context").arg(context.to_string());
+    }
+    command
+        // Its error message is to be among the last lines, not a backtrace of where the message was made.
+        .env("RUST_LIB_BACKTRACE", "0")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // A Ctrl-C at the terminal is for the server, which then ends the process in order.
+        .process_group(0)
+        .kill_on_drop(true);
+    command
+}
+
+fn endpoint(ready_line: &str) -> Result<ChatEndpoint, ChatError> {
+    let url = ready_line.trim_end().strip_prefix("ready ").unwrap_or_default();
+    Ok(ChatEndpoint::new(url, None, None, None)?.with_slot_hint())
+}
+
+/// Passes the process's log on, line by line.
+async fn forward(errors: impl AsyncRead + Unpin, last_lines: LastLines) {
+    let mut errors = BufReader::new(errors);
+    let mut line = Vec::new();
+    while matches!(errors.read_until(b'\n', &mut line).await, Ok(1..)) {
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        line.clear();
+        tracing::info!(target: "antiphon::llm", "{text}");
+        last_lines.push(text);
+    }
+}
+
+/// The last lines that the process wrote, shared with the task that reads them.
+#[derive(Clone, Debug, Default)]
+struct LastLines(Arc<Mutex<VecDeque<String>>>);
+
+impl LastLines {
+    fn push(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == LAST_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    fn copy(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ready_line_is_an_endpoint() {
+        let ready = endpoint("ready http://127.0.0.1:4711/v1\n").expect("an address");
+        assert_eq!(ready.url(), "http://127.0.0.1:4711/v1/chat/completions");
+        for line in ["", "ready", "ready soon\n", "http://127.0.0.1:4711/v1"] {
+            assert!(endpoint(line).is_err(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_last_lines_are_kept() {
+        let lines = LastLines::default();
+        for number in 0..20 {
+            lines.push(number.to_string());
+        }
+        assert_eq!(lines.copy(), (12..20).map(|number| number.to_string()).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn a_program_that_does_not_serve_is_a_clear_error() {
+        let settings = |program: &str| LlmChildSettings {
+            program: program.into(),
+            gguf: "none.gguf".into(),
+            slots: 1,
+            threads: None,
+            context: None,
+        };
+        let missing = LlmChild::start(settings("/nonexistent/antiphon")).await.expect_err("no such program");
+        assert!(missing.to_string().starts_with("/nonexistent/antiphon: "), "{missing}");
+        let ended = LlmChild::start(settings("ls")).await.expect_err("ls cannot list these");
+        let LlmChildError::Ended { status, last_lines } = &ended else { panic!("{ended}") };
+        assert!(!status.success() && !last_lines.is_empty(), "{ended}");
+        let wrong = LlmChild::start(settings("echo")).await.expect_err("echo prints its arguments");
+        assert!(
+            matches!(&wrong, LlmChildError::BadReadyLine { found } if found.starts_with("llm --gguf")),
+            "{wrong}"
+        );
+    }
+}

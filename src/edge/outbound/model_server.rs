@@ -1,0 +1,229 @@
+//! Where completions come from: an OpenAI-compatible server over HTTP, remote or our own child; or, with fake stages, an
+//! echo.
+
+use std::time::Duration;
+
+use super::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
+use super::llm_process::{LlmChild, LlmChildError, LlmChildSettings};
+use crate::config::{ServeArgs, Stages};
+use crate::message::{ChatMessage, ChatRequest, FinishReason, TokenUsage, UnitId, UserPart};
+use crate::profile::Counts;
+use crate::store::{Artefact, Cache, StoreError};
+
+/// Why there is no language model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelServerError {
+    /// Its address or key.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
+    /// Its process.
+    #[error(transparent)]
+    Child(#[from] LlmChildError),
+    /// Its file.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The variable that shall hold the key.
+    #[error("environment variable {0}: not set, expected the language model server's key")]
+    NoKey(String),
+    /// A time-out that is no time.
+    #[error("found a time-out of {0} s, expected more than 0 and at most 3600")]
+    Timeout(f64),
+    /// A build without the built-in model.
+    #[error("this build has no built-in language model (feature builtin-llm), expected --llm-url")]
+    NotBuiltIn,
+    /// The path of this program.
+    #[error("path of this program: {0}")]
+    Program(std::io::Error),
+}
+
+/// Tokens of prompt and answer that the built-in model keeps per slot. SmolLM2 was trained on 8,192.
+const CHILD_CONTEXT_TOKENS: u32 = 2_048;
+
+/// Tokens that a server is taken to hold that does not say: as many as most models of the last years have at least.
+const REMOTE_CONTEXT_TOKENS: u32 = 32_768;
+
+/// Bytes of text that a token stands for at least, in a vocabulary that we do not know. English has more than 4, JSON,
+/// numbers and languages of other scripts some 2 to 3.
+const TOKEN_BYTES: usize = 2;
+
+/// The same for the built-in model, which is small, and speaks only English.
+const CHILD_TOKEN_BYTES: usize = 3;
+
+/// The language model of this server.
+#[derive(Debug)]
+pub enum ModelServer {
+    /// A server that somebody else runs.
+    Remote {
+        /// How it is asked.
+        client: ChatClient,
+        /// Tokens of prompt and answer together.
+        context: u32,
+    },
+    /// Our own process with the built-in model.
+    Child {
+        /// How it is asked.
+        client: ChatClient,
+        /// The process.
+        child: LlmChild,
+        /// Tokens of prompt and answer together.
+        context: u32,
+    },
+    /// Fake stages only: answers with the last line of the last user message. Not a model.
+    Echo,
+}
+
+/// Conversation of a session without a model.
+const ECHO_HISTORY_BYTES: usize = 256 * 1_024;
+
+impl ModelServer {
+    /// What `args` ask for. The built-in model has run once when this returns.
+    ///
+    /// # Errors
+    /// What is missing or wrong.
+    pub async fn start(args: &ServeArgs, counts: &Counts) -> Result<Self, ModelServerError> {
+        let timeouts = timeouts(args)?;
+        if let Some(url) = &args.llm_url {
+            let key = match &args.llm_key_env {
+                Some(name) => Some(std::env::var(name).map_err(|_| ModelServerError::NoKey(name.clone()))?),
+                None => None,
+            };
+            let endpoint = ChatEndpoint::new(url, args.llm_api, args.llm_model.clone(), key.as_deref())?;
+            let url = endpoint.url().to_owned();
+            let client = ChatClient::new(endpoint, timeouts)?;
+            let context = remote_context(&client, args.llm_context).await;
+            tracing::info!(url, context, "language model");
+            return Ok(Self::Remote { client, context });
+        }
+        if args.stages == Stages::Fake {
+            return Ok(Self::Echo);
+        }
+        if !cfg!(feature = "builtin-llm") {
+            return Err(ModelServerError::NotBuiltIn);
+        }
+        let gguf = match &args.llm_gguf {
+            Some(path) => path.clone(),
+            None => Cache::open(args.cache.clone())?.path(Artefact::LanguageModel),
+        };
+        let context = args.llm_context.unwrap_or(CHILD_CONTEXT_TOKENS);
+        let settings = LlmChildSettings {
+            program: std::env::current_exe().map_err(ModelServerError::Program)?,
+            gguf,
+            slots: counts.llm_slots,
+            threads: Some(counts.llm_threads),
+            context: Some(context),
+        };
+        let child = LlmChild::start(settings).await?;
+        Ok(Self::Child { client: ChatClient::following(child.endpoint(), timeouts)?, child, context })
+    }
+
+    /// Conversation, in bytes of text, that fits the model's context beside instructions, tools and the answer: half of
+    /// the context, at 2 bytes to the token (3 with the built-in model). 32 KiB for 32,768 tokens.
+    #[must_use]
+    pub const fn history_bytes_max(&self) -> usize {
+        match self {
+            Self::Remote { context, .. } => *context as usize / 2 * TOKEN_BYTES,
+            Self::Child { context, .. } => *context as usize / 2 * CHILD_TOKEN_BYTES,
+            // No model reads it.
+            Self::Echo => ECHO_HISTORY_BYTES,
+        }
+    }
+
+    /// Whether pictures may be passed on. What a remote server makes of them depends on its model, and a model without
+    /// eyes is its error; the built-in model has none.
+    #[must_use]
+    pub const fn sees_images(&self) -> bool {
+        match self {
+            Self::Remote { .. } => true,
+            Self::Child { .. } | Self::Echo => false,
+        }
+    }
+
+    /// Our own process with the built-in model, if there is one.
+    #[must_use]
+    pub const fn child(&self) -> Option<&LlmChild> {
+        match self {
+            Self::Child { child, .. } => Some(child),
+            Self::Remote { .. } | Self::Echo => None,
+        }
+    }
+
+    /// Begins a completion, for `unit` in the model's cache or for none. Dropping the stream ends it.
+    #[must_use]
+    pub fn stream(&self, request: &ChatRequest, unit: Option<UnitId>) -> CompletionStream {
+        match self {
+            Self::Remote { client, .. } | Self::Child { client, .. } => {
+                CompletionStream::Http(Box::new(match unit {
+                    Some(unit) => client.stream(request, unit.number()),
+                    None => client.stream_in_any_slot(request),
+                }))
+            }
+            Self::Echo => CompletionStream::Echo(Some(echo(request))),
+        }
+    }
+}
+
+/// Tokens of a remote server's context: as the user says, else as the server does, else an assumption. A server that
+/// cannot be asked now may well be there when the first answer is due.
+async fn remote_context(client: &ChatClient, given: Option<u32>) -> u32 {
+    if let Some(tokens) = given {
+        return tokens;
+    }
+    let problem = match client.context_tokens().await {
+        Ok(Some(tokens)) => return tokens,
+        Ok(None) => "the list of models does not say".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    tracing::info!("the language model's context is not known, see --llm-context: {problem}");
+    REMOTE_CONTEXT_TOKENS
+}
+
+fn timeouts(args: &ServeArgs) -> Result<ChatTimeouts, ModelServerError> {
+    let seconds = |given: Option<f64>, default: Duration| match given {
+        None => Ok(default),
+        Some(s) if s > 0.0 && s <= 3_600.0 => Ok(Duration::from_secs_f64(s)),
+        Some(s) => Err(ModelServerError::Timeout(s)),
+    };
+    let default = ChatTimeouts::default();
+    Ok(ChatTimeouts {
+        first_token: seconds(args.llm_first_token_s, default.first_token)?,
+        between_tokens: seconds(args.llm_between_tokens_s, default.between_tokens)?,
+        ..default
+    })
+}
+
+/// One completion on its way.
+#[derive(Debug)]
+pub enum CompletionStream {
+    /// From a server.
+    Http(Box<ChatStream>),
+    /// Fake: the text that is still to come.
+    Echo(Option<String>),
+}
+
+impl CompletionStream {
+    /// The next piece. After `Done` or an error nothing follows.
+    ///
+    /// # Errors
+    /// What went wrong between us and the server.
+    pub async fn next(&mut self) -> Result<ChatDelta, ChatError> {
+        match self {
+            Self::Http(stream) => stream.next().await,
+            Self::Echo(text) => Ok(match text.take() {
+                Some(text) if !text.is_empty() => ChatDelta::Text(text),
+                _ => ChatDelta::Done { finish: FinishReason::Stop, usage: TokenUsage::default() },
+            }),
+        }
+    }
+}
+
+fn echo(request: &ChatRequest) -> String {
+    let last = request.messages.iter().rev().find_map(|message| match message {
+        ChatMessage::User(parts) => parts.iter().rev().find_map(|part| match part {
+            UserPart::Text(text) => text.lines().last(),
+            UserPart::Image { .. } => None,
+        }),
+        _ => None,
+    });
+    last.unwrap_or_default().to_owned()
+}

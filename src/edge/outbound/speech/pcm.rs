@@ -1,0 +1,186 @@
+//! Bytes of a spoken answer → samples: raw PCM or WAV, cut anywhere, and nothing else.
+
+use crate::audio::SampleRate;
+use crate::audio::wav::{WavFormat, WavHeader};
+
+/// Content types of answers that are read; which of the two formats it is, the first bytes say.
+const AUDIO_TYPES: [&str; 7] = [
+    "audio/pcm",
+    "audio/x-pcm",
+    "audio/wav",
+    "audio/x-wav",
+    "audio/wave",
+    "audio/vnd.wave",
+    "application/octet-stream",
+];
+
+/// How files of compressed audio begin, that some servers send whatever was asked for.
+const COMPRESSED: [(&[u8], &str); 3] = [(b"ID3", "MP3"), (b"OggS", "Ogg"), (b"fLaC", "FLAC")];
+
+/// Bytes that are needed to tell the formats apart.
+const BEGINNING: usize = 12;
+
+#[derive(Debug)]
+enum State {
+    /// Not enough has come to know what it is.
+    Beginning,
+    /// Samples, up to so many bytes; `None`: up to the end.
+    Samples { left: Option<usize> },
+}
+
+/// Reads one answer.
+#[derive(Debug)]
+pub(super) struct PcmReader {
+    state: State,
+    format: WavFormat,
+    /// Bytes that have come and are no whole sample, or no whole header.
+    rest: Vec<u8>,
+}
+
+impl PcmReader {
+    /// For an answer with this content type, in small letters and without blanks. Raw PCM is 24 kHz, signed 16 bit,
+    /// little-endian, mono, unless the type has a `rate`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn new(content_type: &str) -> Result<Self, String> {
+        let mut parts = content_type.split(';');
+        let essence = parts.next().unwrap_or_default();
+        if !AUDIO_TYPES.contains(&essence) {
+            return Err(format!("found content type {essence:?}, expected audio/pcm or audio/wav"));
+        }
+        let rate = match parts.find_map(|part| part.strip_prefix("rate=")) {
+            None => SampleRate::HZ_24K,
+            Some(text) => text
+                .parse()
+                .ok()
+                .and_then(SampleRate::new)
+                .ok_or_else(|| format!("found a rate of {text:?}, expected 8000 to 48000"))?,
+        };
+        Ok(Self { state: State::Beginning, format: WavFormat::pcm16(rate), rest: Vec::new() })
+    }
+
+    /// Samples per second.
+    pub(super) fn rate(&self) -> SampleRate {
+        self.format.rate
+    }
+
+    /// Takes bytes and appends the samples that are whole by now.
+    ///
+    /// # Errors
+    /// What is no audio.
+    pub(super) fn push(&mut self, bytes: &[u8], samples: &mut Vec<f32>) -> Result<(), String> {
+        self.rest.extend_from_slice(bytes);
+        if let State::Beginning = self.state {
+            if self.rest.len() < BEGINNING {
+                return Ok(());
+            }
+            if WavHeader::is_wav(&self.rest) {
+                let header = WavHeader::parse(&self.rest).map_err(|error| error.to_string())?;
+                let Some(header) = header else { return Ok(()) };
+                self.format = header.format;
+                self.rest.drain(..header.start);
+                self.state = State::Samples { left: header.len };
+            } else {
+                self.begin_raw()?;
+            }
+        }
+        self.take(samples);
+        Ok(())
+    }
+
+    /// Nothing follows. Half a sample at the end is no sample.
+    ///
+    /// # Errors
+    /// What is no audio.
+    pub(super) fn finish(&mut self, samples: &mut Vec<f32>) -> Result<(), String> {
+        if let State::Beginning = self.state {
+            if WavHeader::is_wav(&self.rest) {
+                return Err("found a WAV header without its end".to_owned());
+            }
+            self.begin_raw()?;
+            self.take(samples);
+        }
+        Ok(())
+    }
+
+    fn begin_raw(&mut self) -> Result<(), String> {
+        if let Some((_, name)) = COMPRESSED.iter().find(|(magic, _)| self.rest.starts_with(magic)) {
+            return Err(format!("found {name}, expected PCM or WAV"));
+        }
+        self.state = State::Samples { left: None };
+        Ok(())
+    }
+
+    fn take(&mut self, samples: &mut Vec<f32>) {
+        let State::Samples { left } = &mut self.state else { return };
+        if let Some(left) = left {
+            // What comes behind the samples is no audio.
+            self.rest.truncate(*left);
+        }
+        let bytes = self.rest.len() - self.rest.len() % self.format.frame_bytes();
+        if let Some(left) = left {
+            *left -= bytes;
+        }
+        samples.extend(self.format.mono(&self.rest[..bytes]));
+        self.rest.drain(..bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audio::wav;
+
+    fn read(content_type: &str, pieces: &[&[u8]]) -> Result<(Vec<i32>, u32), String> {
+        let mut reader = PcmReader::new(content_type)?;
+        let mut samples = Vec::new();
+        for piece in pieces {
+            reader.push(piece, &mut samples)?;
+        }
+        reader.finish(&mut samples)?;
+        Ok((samples.iter().map(|sample| (sample * 32_768.0) as i32).collect(), reader.rate().hz()))
+    }
+
+    /// Samples 1, 2, ….
+    fn counted(count: i16) -> Vec<u8> {
+        (1..=count).flat_map(i16::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn where_bytes_are_cut_makes_no_difference() {
+        let raw = counted(20);
+        let wav = [&wav::header(SampleRate::HZ_16K, Some(40))[..], &raw].concat();
+        let streamed = [&wav::header(SampleRate::HZ_16K, None)[..], &raw].concat();
+        let titled = [&wav[..], b"LIST\x04\0\0\0abcd"].concat();
+        let expected: Vec<i32> = (1..=20).collect();
+        for (content_type, bytes, hz) in [
+            ("audio/pcm", &raw, 24_000),
+            ("audio/pcm;rate=8000", &raw, 8_000),
+            ("audio/wav", &wav, 16_000),
+            ("audio/pcm", &streamed, 16_000),
+            ("application/octet-stream", &titled, 16_000),
+        ] {
+            for len in 1..=bytes.len() {
+                let pieces: Vec<&[u8]> = bytes.chunks(len).collect();
+                assert_eq!(
+                    read(content_type, &pieces),
+                    Ok((expected.clone(), hz)),
+                    "{content_type}, {len} bytes"
+                );
+            }
+        }
+        assert_eq!(read("audio/pcm", &[]), Ok((vec![], 24_000)), "nothing is no error");
+        assert_eq!(read("audio/pcm", &[&[1, 0, 2]]), Ok((vec![1], 24_000)), "half a sample at the end");
+    }
+
+    #[test]
+    fn what_is_no_audio_is_none() {
+        for content_type in ["", "text/html", "application/json", "audio/mpeg", "audio/pcm;rate=9"] {
+            assert!(read(content_type, &[]).is_err(), "{content_type:?}");
+        }
+        for bytes in [&b"ID3\x04 and what follows"[..], b"OggS and what follows", b"RIFF....WAVEfmt "] {
+            assert!(read("audio/pcm", &[bytes]).is_err(), "{bytes:?}");
+        }
+    }
+}

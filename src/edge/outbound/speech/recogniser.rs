@@ -1,0 +1,135 @@
+//! Speech → text.
+
+use std::time::Duration;
+
+use reqwest::multipart::{Form, Part};
+
+use super::{Caller, SpeechError, root_cause, within};
+use crate::audio::SampleRate;
+use crate::audio::wav;
+use crate::edge::outbound::api_base::ApiBase;
+use crate::language::Language;
+use crate::message::SpeechHints;
+
+/// Longest answer that is read, bytes.
+const ANSWER_BYTES_MAX: usize = 256 * 1_024;
+
+/// Samples of the shortest recording that is sent, 16 kHz; silence is added to a shorter one. Source: OpenAI's server
+/// refuses less than 0.1 s.
+const SAMPLES_MIN: usize = 1_600;
+
+/// Shorter speech says little about its language, samples at 16 kHz: 1.2 s between the usual 0.3 s before and 0.5 s after.
+const SHORT_SAMPLES: usize = 32_000;
+
+/// What was said.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// The words.
+    pub text: String,
+    /// Their language, if the server says it.
+    pub language: Option<Language>,
+}
+
+/// A server that recognises speech.
+#[derive(Clone, Debug)]
+pub struct Recogniser {
+    caller: Caller,
+    /// Whether it is asked for all that it knows, the language among it.
+    verbose: bool,
+    limit: Duration,
+}
+
+impl Recogniser {
+    /// The server at `base`, asked for `model`; each answer must be complete within `limit`. With `verbose` the server is
+    /// asked for `verbose_json`, which names the language.
+    ///
+    /// # Errors
+    /// What is wrong, if the system has no trusted root certificates and the address needs them.
+    pub fn new(base: ApiBase, model: Option<String>, verbose: bool, limit: Duration) -> Result<Self, String> {
+        Ok(Self { caller: Caller::new(base, model)?, verbose, limit })
+    }
+
+    /// What was said in `audio`, mono, 16 kHz. Speech too short to tell its language is heard in the recent one. Dropping
+    /// the future ends the request.
+    ///
+    /// # Errors
+    /// Each of [`SpeechError`].
+    pub async fn transcribe(&self, audio: &[i16], hints: SpeechHints) -> Result<Heard, SpeechError> {
+        within(self.limit, self.ask(audio, hints)).await
+    }
+
+    async fn ask(&self, audio: &[i16], hints: SpeechHints) -> Result<Heard, SpeechError> {
+        let format = if self.verbose { "verbose_json" } else { "json" };
+        let file = Part::bytes(recording(audio)).file_name("audio.wav");
+        let file = file.mime_str("audio/wav").map_err(|error| SpeechError::Broken(error.to_string()))?;
+        let mut form = Form::new().part("file", file).text("response_format", format);
+        if let Some(model) = &self.caller.model {
+            form = form.text("model", model.clone());
+        }
+        let recent = hints.recent.filter(|_| audio.len() < SHORT_SAMPLES);
+        // Not every server takes a region; the client's own code goes as it is.
+        let recent = recent.and_then(|recent| Language::named(recent.code()));
+        let asked = hints.language.or(recent);
+        if let Some(language) = asked {
+            form = form.text("language", language.code().to_owned());
+        }
+        if let Some(prompt) = hints.prompt {
+            form = form.text("prompt", prompt.as_str().to_owned());
+        }
+        let (response, content_type) =
+            self.caller.post("audio/transcriptions", |request| request.multipart(form)).await?;
+        let body = whole(response).await?;
+        match content_type.split(';').next() {
+            Some("application/json") => {
+                let heard = heard(&body)?;
+                // What it was asked for it says again; that is no finding.
+                Ok(Heard { language: heard.language.filter(|_| asked.is_none()), ..heard })
+            }
+            Some("text/plain") => {
+                Ok(Heard { text: trimmed(&String::from_utf8_lossy(&body)), language: None })
+            }
+            _ => {
+                let problem = format!("found content type {content_type:?}, expected application/json");
+                Err(SpeechError::Broken(problem))
+            }
+        }
+    }
+}
+
+fn recording(audio: &[i16]) -> Vec<u8> {
+    let bytes = 2 * audio.len().max(SAMPLES_MIN);
+    let header = wav::header(SampleRate::HZ_16K, u32::try_from(bytes).ok());
+    let mut file = Vec::with_capacity(header.len() + bytes);
+    file.extend_from_slice(&header);
+    file.extend(audio.iter().flat_map(|sample| sample.to_le_bytes()));
+    file.resize(header.len() + bytes, 0);
+    file
+}
+
+async fn whole(mut response: reqwest::Response) -> Result<Vec<u8>, SpeechError> {
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await.map_err(|error| SpeechError::Broken(root_cause(&error)))? {
+        body.extend_from_slice(&bytes);
+        if body.len() > ANSWER_BYTES_MAX {
+            return Err(SpeechError::Broken(format!(
+                "found a transcript of more than {ANSWER_BYTES_MAX} bytes"
+            )));
+        }
+    }
+    Ok(body)
+}
+
+fn heard(body: &[u8]) -> Result<Heard, SpeechError> {
+    let answer: serde_json::Value =
+        serde_json::from_slice(body).map_err(|error| SpeechError::Broken(format!("JSON: {error}")))?;
+    let Some(serde_json::Value::String(text)) = answer.get("text") else {
+        let problem = "found no text in the answer, expected {\"text\": \"…\"}";
+        return Err(SpeechError::Broken(problem.to_owned()));
+    };
+    let language = answer.get("language").and_then(serde_json::Value::as_str).and_then(Language::named);
+    Ok(Heard { text: trimmed(text), language })
+}
+
+fn trimmed(text: &str) -> String {
+    text.trim().to_owned()
+}

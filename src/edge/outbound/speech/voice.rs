@@ -1,0 +1,115 @@
+//! Text → speech, as it arrives.
+
+use std::time::Duration;
+
+use reqwest::header::CONTENT_TYPE;
+use serde_json::json;
+
+use super::pcm::PcmReader;
+use super::{Caller, SpeechError, VoiceNames, root_cause, within};
+use crate::audio::SampleRate;
+use crate::edge::outbound::api_base::ApiBase;
+use crate::language::Language;
+use crate::limits::CLAUSE_SECONDS_MAX;
+
+/// Longest speech of one clause: [`CLAUSE_SECONDS_MAX`] at the slowest speed, a quarter of the voice's own.
+const SPEECH_SECONDS_MAX: usize = 4 * CLAUSE_SECONDS_MAX;
+
+/// A server that speaks.
+#[derive(Clone, Debug)]
+pub struct Voice {
+    caller: Caller,
+    names: VoiceNames,
+    limit: Duration,
+}
+
+impl Voice {
+    /// The voices `names` of `model` at `base`. `limit` is the longest wait for the first audio, and between two pieces.
+    ///
+    /// # Errors
+    /// What is wrong, if the system has no trusted root certificates and the address needs them.
+    pub fn new(
+        base: ApiBase,
+        model: Option<String>,
+        names: VoiceNames,
+        limit: Duration,
+    ) -> Result<Self, String> {
+        Ok(Self { caller: Caller::new(base, model)?, names, limit })
+    }
+
+    /// Whether it has voices for different languages.
+    #[must_use]
+    pub fn depends_on_language(&self) -> bool {
+        self.names.depends_on_language()
+    }
+
+    /// Asks for `text` to be spoken at `speed`, 1.0 for the voice's own pace, by the voice for `language`. Dropping the
+    /// future or the stream ends the request.
+    ///
+    /// # Errors
+    /// Each of [`SpeechError`]: status and content type are checked before any byte counts as audio.
+    pub async fn speak(
+        &self,
+        text: &str,
+        speed: f32,
+        language: Option<Language>,
+    ) -> Result<VoiceStream, SpeechError> {
+        let mut body = json!({"input": text, "response_format": "pcm", "speed": speed});
+        if let Some(model) = &self.caller.model {
+            body["model"] = json!(model);
+        }
+        if let Some(name) = self.names.of(language) {
+            body["voice"] = json!(name);
+        }
+        let post = self.caller.post("audio/speech", |request| {
+            request.header(CONTENT_TYPE, "application/json").body(body.to_string())
+        });
+        let (response, content_type) = within(self.limit, post).await?;
+        let pcm = PcmReader::new(&content_type).map_err(SpeechError::Broken)?;
+        Ok(VoiceStream { response, pcm, limit: self.limit, samples: 0 })
+    }
+}
+
+/// Speech that is coming in.
+#[derive(Debug)]
+pub struct VoiceStream {
+    response: reqwest::Response,
+    pcm: PcmReader,
+    limit: Duration,
+    /// Samples so far.
+    samples: usize,
+}
+
+impl VoiceStream {
+    /// The next samples, mono, and their rate; `None`: that was all.
+    ///
+    /// # Errors
+    /// Each of [`SpeechError`] but a status; what came before is good.
+    pub async fn next(&mut self) -> Result<Option<(Vec<f32>, SampleRate)>, SpeechError> {
+        loop {
+            let chunk = async {
+                self.response.chunk().await.map_err(|error| SpeechError::Broken(root_cause(&error)))
+            };
+            let chunk = within(self.limit, chunk).await?;
+            let is_end = chunk.is_none();
+            let mut samples = Vec::new();
+            match chunk {
+                Some(bytes) => self.pcm.push(&bytes, &mut samples),
+                None => self.pcm.finish(&mut samples),
+            }
+            .map_err(SpeechError::Broken)?;
+            self.samples += samples.len();
+            let rate = self.pcm.rate();
+            if self.samples > SPEECH_SECONDS_MAX * rate.hz() as usize {
+                let problem = format!("found more than {SPEECH_SECONDS_MAX} s of speech for one clause");
+                return Err(SpeechError::Broken(problem));
+            }
+            if !samples.is_empty() {
+                return Ok(Some((samples, rate)));
+            }
+            if is_end {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Prompt → streaming completion → text and clauses. One task per unit, for the unit's whole life.
+//!
+//! It owns the unit's language model port. Cancel drops the request, which closes the socket at once.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use crate::edge::dispatcher::Wakers;
+use crate::edge::outbound::llm::{ChatDelta, ChatError};
+use crate::edge::outbound::model_server::ModelServer;
+use crate::limits::CLAUSE_BYTES_MAX;
+use crate::message::{
+    CallPiece, ChatRequest, ClauseItem, FailureCode, FinishReason, ResponseKey, Spent, Stamp, TextChunk,
+    TextPrompt, TokenUsage, UnitId, text_chunks,
+};
+use crate::text::{ClauseSplitter, Speakable};
+use crate::unit::{LlmPort, Unit, UnitSlab};
+
+/// Items of an answer that may wait for room in the ring before the model server is read no further: some thousand tokens,
+/// 300 kB. So far it can be ahead of the voice: its slot is free, and the cost known, long before all is spoken.
+const AHEAD_ITEMS_MAX: usize = 1_024;
+
+/// Runs until the runtime ends.
+pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, server: Arc<ModelServer>) {
+    let mut task =
+        LlmTask { unit: slab.unit(unit), id: unit, wakers, server, port: slab.unit(unit).llm.borrow() };
+    loop {
+        match task.port.text_prompts.pop() {
+            None => task.wakers.llm(unit).notified().await,
+            Some(TextPrompt::SessionEnd { epoch }) => {
+                let end = task.port.clauses.push_marker(ClauseItem::SessionEnd { epoch });
+                debug_assert!(end.is_ok(), "a slot is kept for the marker");
+            }
+            Some(TextPrompt::Speak { stamp, response, text }) => {
+                let speech = AssertUnwindSafe(task.speak(stamp, response, &text)).catch_unwind().await;
+                task.survive(stamp, response, speech).await;
+            }
+            Some(TextPrompt::Generate { stamp, response, request }) => {
+                // On the heap: a kilobyte that an idle unit does not have to keep.
+                let answer = Box::pin(task.answer(stamp, response, &request));
+                let answer = AssertUnwindSafe(answer).catch_unwind().await;
+                task.survive(stamp, response, answer).await;
+            }
+        }
+    }
+}
+
+/// What of the answer's text is spoken, clause by clause.
+#[derive(Default)]
+struct Voice {
+    splitter: ClauseSplitter,
+    speakable: Speakable,
+}
+
+impl Voice {
+    fn push(&mut self, text: &str) -> Vec<String> {
+        let (mut clauses, speakable) = (Vec::new(), &mut self.speakable);
+        self.splitter.push(text, &mut |clause: &str| clauses.push(spoken(speakable, clause)));
+        clauses
+    }
+
+    fn finish(&mut self) -> Vec<String> {
+        let (mut clauses, speakable) = (Vec::new(), &mut self.speakable);
+        self.splitter.finish(&mut |clause: &str| clauses.push(spoken(speakable, clause)));
+        clauses
+    }
+}
+
+/// Pieces of at most [`CLAUSE_BYTES_MAX`] bytes, cut between words where there are any.
+fn pieces(mut clause: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        if clause.is_empty() {
+            return None;
+        }
+        let mut end = clause.floor_char_boundary(CLAUSE_BYTES_MAX);
+        if end < clause.len() {
+            end = clause[..end].rfind(' ').filter(|at| *at > 0).unwrap_or(end);
+        }
+        let piece;
+        (piece, clause) = clause.split_at(end);
+        Some(piece)
+    })
+}
+
+fn spoken(speakable: &mut Speakable, clause: &str) -> String {
+    let mut text = String::new();
+    speakable.clause(clause, &mut text);
+    text
+}
+
+/// What a delta is in the ring, clauses excepted. Thoughts are nothing.
+pub(in crate::edge) fn items(stamp: Stamp, response: ResponseKey, delta: &ChatDelta) -> Vec<ClauseItem> {
+    let call = |piece| ClauseItem::Call { stamp, response, piece };
+    match delta {
+        ChatDelta::Text(text) => {
+            let chunks = text_chunks(text).filter(|(chunk, _)| !chunk.as_str().is_empty());
+            chunks.map(|(chunk, _)| ClauseItem::Text { stamp, response, chunk }).collect()
+        }
+        ChatDelta::Reasoning => Vec::new(),
+        ChatDelta::Call { name } => vec![call(CallPiece::Name(TextChunk::split(name).0))],
+        ChatDelta::Arguments(json) => {
+            text_chunks(json).map(|(chunk, _)| call(CallPiece::Arguments(chunk))).collect()
+        }
+        ChatDelta::CallEnd => vec![call(CallPiece::End)],
+        ChatDelta::RateLimits(limits) => vec![ClauseItem::RateLimits { stamp, response, limits: *limits }],
+        ChatDelta::Done { finish, usage } => {
+            vec![ClauseItem::End { stamp, response, finish: *finish, usage: *usage }]
+        }
+    }
+}
+
+/// Clauses as they travel in the ring.
+fn clause_items(stamp: Stamp, response: ResponseKey, clauses: &[String]) -> Vec<ClauseItem> {
+    // Read out, a text may be longer than it was written.
+    let pieces = clauses.iter().flat_map(|clause| pieces(clause));
+    let chunks = pieces.flat_map(text_chunks);
+    chunks.map(|(chunk, last)| ClauseItem::Clause { stamp, response, chunk, last }).collect()
+}
+
+/// The end of an answer that failed.
+pub(in crate::edge) fn failed(stamp: Stamp, response: ResponseKey, error: &ChatError) -> ClauseItem {
+    let (detail, _) = TextChunk::split(&error.detail());
+    ClauseItem::Failed { stamp, response, code: error.code(), detail }
+}
+
+/// The response was cancelled, or the session ended.
+struct Stale;
+
+struct LlmTask<'a> {
+    unit: &'static Unit,
+    id: UnitId,
+    wakers: Arc<Wakers>,
+    server: Arc<ModelServer>,
+    port: crate::sync::PortGuard<'a, LlmPort>,
+}
+
+impl LlmTask<'_> {
+    async fn answer(
+        &mut self,
+        stamp: Stamp,
+        response: ResponseKey,
+        request: &ChatRequest,
+    ) -> Result<(), Stale> {
+        let mut voice = request.spoken.then(Voice::default);
+        let mut waiting = VecDeque::new();
+        // Before the model is asked: nobody may be waiting any more.
+        self.hand_on(stamp, &mut waiting)?;
+        let server = Arc::clone(&self.server);
+        let mut stream = server.stream(request, Some(self.id));
+        loop {
+            while waiting.len() >= AHEAD_ITEMS_MAX {
+                self.wakers.llm(self.id).notified().await;
+                self.hand_on(stamp, &mut waiting)?;
+            }
+            let delta = {
+                let mut next = pin!(stream.next());
+                loop {
+                    self.hand_on(stamp, &mut waiting)?;
+                    tokio::select! {
+                        biased;
+                        () = self.wakers.llm(self.id).notified() => {}
+                        delta = &mut next => break delta,
+                    }
+                }
+            };
+            let delta = match delta {
+                Ok(delta) => delta,
+                Err(error) => {
+                    tracing::warn!(unit = %self.id, %error, "language model");
+                    waiting.push_back(failed(stamp, response, &error));
+                    break;
+                }
+            };
+            let clauses = match (&mut voice, &delta) {
+                (Some(voice), ChatDelta::Text(text)) => voice.push(text),
+                // What was said before is spoken before.
+                (Some(voice), ChatDelta::Call { .. } | ChatDelta::Done { .. }) => voice.finish(),
+                _ => Vec::new(),
+            };
+            let clauses = clause_items(stamp, response, &clauses);
+            // Text stands before its clauses, anything else behind what was said.
+            if let ChatDelta::Text(_) = delta {
+                waiting.extend(items(stamp, response, &delta).into_iter().chain(clauses));
+            } else {
+                waiting.extend(clauses.into_iter().chain(items(stamp, response, &delta)));
+            }
+            if let ChatDelta::Done { usage, .. } = delta {
+                self.port.spent.write(Spent { epoch: stamp.epoch, response, usage });
+                break;
+            }
+        }
+        // The model server has done its part.
+        drop(stream);
+        self.hand_on_all(stamp, waiting).await
+    }
+
+    /// Goes on after a panic: without the task the unit would never answer again, nor be free.
+    async fn survive(
+        &mut self,
+        stamp: Stamp,
+        response: ResponseKey,
+        outcome: std::thread::Result<Result<(), Stale>>,
+    ) {
+        // Stale: nobody waits for it.
+        if outcome.is_err() {
+            tracing::error!(unit = %self.id, "language model task panicked, its response fails");
+            let (code, detail) = (FailureCode::StagePanicked, TextChunk::split("").0);
+            let failed = ClauseItem::Failed { stamp, response, code, detail };
+            let _ = self.hand_on_all(stamp, [failed].into()).await;
+        }
+    }
+
+    /// Clauses of a text that is there already.
+    async fn speak(&mut self, stamp: Stamp, response: ResponseKey, text: &str) -> Result<(), Stale> {
+        let mut voice = Voice::default();
+        let clauses = [voice.push(text), voice.finish()].concat();
+        let mut waiting = VecDeque::from(clause_items(stamp, response, &clauses));
+        let (finish, usage) = (FinishReason::Stop, TokenUsage::default());
+        waiting.push_back(ClauseItem::End { stamp, response, finish, usage });
+        self.hand_on_all(stamp, waiting).await
+    }
+
+    /// Puts into the ring what there is room for; the task is woken when there is room for the rest.
+    fn hand_on(&mut self, stamp: Stamp, waiting: &mut VecDeque<ClauseItem>) -> Result<(), Stale> {
+        if self.unit.is_stale(stamp) {
+            return Err(Stale);
+        }
+        while !waiting.is_empty() && self.port.clauses.has_room_or_ring(1) {
+            let item = waiting.pop_front().expect("it is not empty");
+            self.port.clauses.push(item).expect("there is room, and only this task pushes");
+        }
+        Ok(())
+    }
+
+    async fn hand_on_all(&mut self, stamp: Stamp, mut waiting: VecDeque<ClauseItem>) -> Result<(), Stale> {
+        loop {
+            self.hand_on(stamp, &mut waiting)?;
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            self.wakers.llm(self.id).notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_fit_and_lose_nothing() {
+        for text in ["", "short", &"word ".repeat(300), &"x".repeat(1_000), &"é".repeat(700), " lead"] {
+            let pieces: Vec<_> = pieces(text).collect();
+            assert_eq!(pieces.concat(), text);
+            assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= CLAUSE_BYTES_MAX));
+        }
+    }
+}

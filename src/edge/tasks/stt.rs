@@ -1,0 +1,138 @@
+//! Utterance → recognition server → transcript, where `--stt-url` names one. One task per unit, for the unit's whole
+//! life.
+//!
+//! It owns the unit's STT port. Utterances that end while a request is under way wait in order; the end of the session
+//! drops them and the request, which closes the socket at once.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use crate::edge::dispatcher::Wakers;
+use crate::edge::outbound::speech::{Heard, Recogniser, SpeechError};
+use crate::limits::UTTERANCE_SAMPLES_MAX;
+use crate::message::{FailureCode, SpeechHints, UnitId};
+use crate::sync::PortGuard;
+use crate::unit::{Piece, SttPort, SttWork, Unit, UnitCounters, UnitSlab, push_transcript};
+
+/// Speech that waits for its turn; with more, `speech` fills, and the socket is read no further: 2 min, 16 kHz.
+const WAITING_SAMPLES_MAX: usize = 4 * UTTERANCE_SAMPLES_MAX;
+
+/// Runs until the runtime ends.
+pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, recogniser: Arc<Recogniser>) {
+    let mut task = SttTask {
+        unit: slab.unit(unit),
+        id: unit,
+        recogniser,
+        port: slab.unit(unit).stt.borrow(),
+        waiting: VecDeque::new(),
+        call: None,
+    };
+    loop {
+        task.collect();
+        task.begin();
+        tokio::select! {
+            biased;
+            () = wakers.stt(unit).notified() => {}
+            outcome = task.outcome() => task.deliver(outcome),
+        }
+    }
+}
+
+/// Speech whose turn has not come.
+struct Waiting {
+    piece: Piece,
+    audio: Vec<i16>,
+    hints: SpeechHints,
+}
+
+/// What came of a request; an error of the outer kind is a panic.
+type Outcome = std::thread::Result<Result<Heard, SpeechError>>;
+
+/// The request that is under way.
+struct Call {
+    piece: Piece,
+    outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+}
+
+struct SttTask {
+    unit: &'static Unit,
+    id: UnitId,
+    recogniser: Arc<Recogniser>,
+    port: PortGuard<'static, SttPort>,
+    waiting: VecDeque<Waiting>,
+    call: Option<Call>,
+}
+
+impl SttTask {
+    /// Drops what nobody waits for, and takes in what has been said.
+    fn collect(&mut self) {
+        let (unit, is_over) = (self.unit, |piece: &Piece| self.unit.is_over(piece.stamp.epoch));
+        if self.call.take_if(|call| is_over(&call.piece)).is_some() {
+            UnitCounters::count(&unit.counters.stale_items);
+        }
+        self.waiting.retain(|waiting| !is_over(&waiting.piece));
+        while self.waiting.iter().map(|waiting| waiting.audio.len()).sum::<usize>() < WAITING_SAMPLES_MAX
+            && let Some(work) = self.port.next_work(unit)
+        {
+            let piece = match work {
+                SttWork::Transcribe(piece) => piece,
+                SttWork::EndSession(epoch) => {
+                    // First, so that nothing of it comes behind its end.
+                    self.call = None;
+                    self.waiting.clear();
+                    self.port.end_session(epoch);
+                    continue;
+                }
+            };
+            let audio = self.port.audio[..piece.samples].to_vec();
+            self.port.forget(piece);
+            self.waiting.push_back(Waiting { piece, audio, hints: self.port.hints });
+        }
+    }
+
+    /// Sends the next request, unless one is under way. There is room for its outcome then: nobody else pushes.
+    fn begin(&mut self) {
+        if self.call.is_some() || self.waiting.is_empty() || !self.port.has_room_for_transcript_or_ring() {
+            return;
+        }
+        let Some(Waiting { piece, audio, hints }) = self.waiting.pop_front() else { return };
+        let recogniser = Arc::clone(&self.recogniser);
+        let transcript = async move { recogniser.transcribe(&audio, hints).await };
+        self.call = Some(Call { piece, outcome: Box::pin(AssertUnwindSafe(transcript).catch_unwind()) });
+    }
+
+    /// Waits for the request that is under way; for ever if there is none. Cancel safe.
+    async fn outcome(&mut self) -> Outcome {
+        match &mut self.call {
+            Some(call) => call.outcome.as_mut().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn deliver(&mut self, outcome: Outcome) {
+        let Some(Call { piece, .. }) = self.call.take() else { return };
+        if self.unit.is_over(piece.stamp.epoch) {
+            return UnitCounters::count(&self.unit.counters.stale_items);
+        }
+        let code = match outcome {
+            Ok(Ok(Heard { text, language })) => {
+                return push_transcript(&mut self.port.events, piece, &text, language);
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(unit = %self.id, %error, "speech recognition");
+                FailureCode::SttFailed
+            }
+            Err(_) => {
+                tracing::error!(unit = %self.id, "speech recognition task panicked, its utterance fails");
+                FailureCode::StagePanicked
+            }
+        };
+        // What follows of the utterance is of no use.
+        self.waiting.retain(|waiting| waiting.piece.utterance != piece.utterance);
+        self.port.fail(piece.stamp, piece.utterance, code);
+    }
+}

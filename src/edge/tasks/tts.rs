@@ -1,0 +1,183 @@
+//! Clause → synthesis server → audio, where `--tts-url` names one. One task per unit, for the unit's whole life.
+//!
+//! It owns the unit's TTS port. Audio goes on as it arrives; a cancel drops the request, which closes the socket at once.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use tokio::sync::Notify;
+
+use crate::edge::dispatcher::Wakers;
+use crate::edge::outbound::speech::{SpeechError, Voice};
+use crate::language::Language;
+use crate::limits::RESAMPLE_SAMPLES;
+use crate::message::{FRAME_SAMPLES, FailureCode, ResponseKey, Stamp, UnitId};
+use crate::sync::PortGuard;
+use crate::unit::{TtsPort, Unit, UnitCounters, UnitSlab, resample};
+
+/// Runs until the runtime ends.
+pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, voice: Arc<Voice>) {
+    let mut task = TtsTask {
+        unit: slab.unit(unit),
+        id: unit,
+        wakers,
+        voice,
+        port: slab.unit(unit).tts.borrow(),
+        failed: None,
+        language: None,
+    };
+    loop {
+        let Some(answer) = task.port.next_clause(task.unit) else {
+            task.wakers.tts(unit).notified().await;
+            continue;
+        };
+        // On the heap: an idle unit does not have to keep it.
+        let speaking = Box::pin(AssertUnwindSafe(task.speak_clause(answer)).catch_unwind());
+        let outcome = match speaking.await {
+            Ok(outcome) => outcome,
+            // The task goes on: without it the unit would never speak again, nor be free.
+            Err(_) => {
+                tracing::error!(%unit, "speech synthesis task panicked, its response fails");
+                task.fail(answer, FailureCode::StagePanicked, "").await
+            }
+        };
+        if let Err(Stale) = outcome {
+            UnitCounters::count(&task.unit.counters.stale_items);
+            task.port.state.reset();
+        }
+    }
+}
+
+/// The response was cancelled, or the session ended.
+struct Stale;
+
+type Answer = (Stamp, ResponseKey);
+
+struct TtsTask {
+    unit: &'static Unit,
+    id: UnitId,
+    wakers: Arc<Wakers>,
+    voice: Arc<Voice>,
+    port: PortGuard<'static, TtsPort>,
+    /// The last answer that failed: its other clauses are not asked for.
+    failed: Option<Answer>,
+    /// Of an answer, the last language that its text has shown.
+    language: Option<(Answer, Language)>,
+}
+
+impl TtsTask {
+    /// Speaks the clause that the port holds.
+    async fn speak_clause(&mut self, answer: Answer) -> Result<(), Stale> {
+        let text = self.port.state.clause.clone();
+        self.port.state.clause.clear();
+        self.port.state.collecting = None;
+        if self.failed == Some(answer) || text.trim().is_empty() {
+            return Ok(());
+        }
+        let Err(error) = self.speak(answer, &text).await? else { return Ok(()) };
+        tracing::warn!(unit = %self.id, %error, "speech synthesis");
+        self.fail(answer, FailureCode::TtsFailed, &error.detail()).await
+    }
+
+    /// Asks for `text` and sends its audio on as it comes.
+    async fn speak(&mut self, answer: Answer, text: &str) -> Result<Result<(), SpeechError>, Stale> {
+        let (stamp, response) = answer;
+        let speed = self.port.state.settings.speed;
+        let language = self.language_of(answer, text);
+        let voice = Arc::clone(&self.voice);
+        let asked = voice.speak(text, speed, language);
+        let mut stream = match unless_stale(self.unit, stamp, self.wakers.tts(self.id), asked).await? {
+            Ok(stream) => stream,
+            Err(error) => return Ok(Err(error)),
+        };
+        loop {
+            let (samples, rate) =
+                match unless_stale(self.unit, stamp, self.wakers.tts(self.id), stream.next()).await? {
+                    Ok(Some(samples)) => samples,
+                    Ok(None) => break,
+                    Err(error) => return Ok(Err(error)),
+                };
+            if let Err(error) = self.port.set_voice_rate(rate) {
+                return Ok(Err(SpeechError::Broken(error.to_string())));
+            }
+            for samples in samples.chunks(RESAMPLE_SAMPLES) {
+                let state = &mut self.port.state;
+                resample(&mut state.resampler, samples, &mut state.ready);
+                while self.port.state.ready.len() >= FRAME_SAMPLES {
+                    self.push_frame(stamp, response).await?;
+                }
+            }
+        }
+        // A short frame: what follows in the ring was not said before it.
+        while !self.port.state.ready.is_empty() {
+            self.push_frame(stamp, response).await?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// The language of `text`: what it shows, else that of the text before it, else the user's.
+    fn language_of(&mut self, answer: Answer, text: &str) -> Option<Language> {
+        if !self.voice.depends_on_language() {
+            return None;
+        }
+        let users = self.port.state.settings.language;
+        if let Some(shown) = Language::of_text(text) {
+            // A text does not show its region; the user may have said it.
+            let language = users.filter(|users| users.is_like(&shown)).unwrap_or(shown);
+            self.language = Some((answer, language));
+        }
+        let before = self.language.filter(|(of, _)| *of == answer).map(|(_, language)| language);
+        before.or(users)
+    }
+
+    /// Sends a frame as soon as there is room.
+    async fn push_frame(&mut self, stamp: Stamp, response: ResponseKey) -> Result<(), Stale> {
+        while !self.port.audio_out.has_room_or_ring(1) {
+            self.wakers.tts(self.id).notified().await;
+            self.check(stamp)?;
+        }
+        self.check(stamp)?;
+        self.port.push_frame(stamp, response, None);
+        Ok(())
+    }
+
+    /// Sends what was made before the failure, then the failure.
+    async fn fail(&mut self, answer: Answer, code: FailureCode, detail: &str) -> Result<(), Stale> {
+        let (stamp, response) = answer;
+        while !self.port.has_room_to_fail_or_ring() {
+            self.wakers.tts(self.id).notified().await;
+            self.check(stamp)?;
+        }
+        self.check(stamp)?;
+        self.failed = Some(answer);
+        self.port.finish_audio(stamp, response);
+        self.port.fail(stamp, response, code, detail);
+        Ok(())
+    }
+
+    fn check(&self, stamp: Stamp) -> Result<(), Stale> {
+        if self.unit.is_stale(stamp) { Err(Stale) } else { Ok(()) }
+    }
+}
+
+/// What `work` gives, unless the answer is stale before; whenever the task is woken, that is looked at.
+async fn unless_stale<T>(
+    unit: &Unit,
+    stamp: Stamp,
+    woken: &Notify,
+    work: impl Future<Output = T>,
+) -> Result<T, Stale> {
+    let mut work = pin!(work);
+    loop {
+        if unit.is_stale(stamp) {
+            return Err(Stale);
+        }
+        tokio::select! {
+            biased;
+            () = woken.notified() => {}
+            done = &mut work => return Ok(done),
+        }
+    }
+}
