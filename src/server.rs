@@ -12,13 +12,13 @@ use tokio::sync::{mpsc, watch};
 use crate::audio::{Resampler, SampleRate};
 use crate::config::{ServeArgs, SttFormat};
 use crate::edge::dispatcher::{self, Wakers};
-use crate::edge::inbound::endpoints::{Proxy, ProxyError};
+use crate::edge::inbound::endpoints::Proxy;
 use crate::edge::inbound::listener;
 use crate::edge::inbound::roster::Roster;
 use crate::edge::inbound::shared::Shared;
-use crate::edge::outbound::api_base::ApiBase;
+use crate::edge::outbound::http::{AddressError, ApiBase, CallError, key_from};
 use crate::edge::outbound::model_server::{ModelServer, ModelServerError};
-use crate::edge::outbound::speech::{Recogniser, Voice, VoiceNames};
+use crate::edge::outbound::speech::{Recogniser, Voice, VoiceNames, VoiceNamesError};
 use crate::edge::tasks::{llm, stt, tts};
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
 use crate::profile::{Choice, Counts, Machine, Nice, Profile, ProfileError};
@@ -43,12 +43,33 @@ pub enum ServeError {
     /// The language model.
     #[error(transparent)]
     LanguageModel(#[from] ModelServerError),
-    /// Where recognition or synthesis is done.
-    #[error("{0}")]
-    SpeechServer(String),
-    /// The language model, as the other endpoints pass calls on to it.
+    /// The address or key of the server that does recognition or synthesis.
+    #[error("{what} {source}")]
+    SpeechAddress {
+        /// What it does.
+        what: &'static str,
+        /// What is wrong.
+        source: AddressError,
+    },
+    /// The client of that server.
+    #[error("{what}: {source}")]
+    SpeechClient {
+        /// What it does.
+        what: &'static str,
+        /// What is missing.
+        source: CallError,
+    },
+    /// The voices that synthesis is asked for.
     #[error(transparent)]
-    Proxy(#[from] ProxyError),
+    VoiceNames(#[from] VoiceNamesError),
+    /// A time-out that is no time.
+    #[error("{what}: found a time-out of {seconds} s, expected more than 0 and at most 3600")]
+    Timeout {
+        /// What has it.
+        what: &'static str,
+        /// What was given.
+        seconds: f64,
+    },
     /// The address to listen on.
     #[error("{address}: {source}")]
     Listen {
@@ -205,7 +226,7 @@ fn run_edge(
             tokio::spawn(llm::attend(slab, unit, Arc::clone(&wakers), Arc::clone(&server)));
         }
         spawn_speech_tasks(args, slab, &wakers)?;
-        let proxy = args.serve_endpoints.then(|| Proxy::new(args, &server)).transpose()?;
+        let proxy = args.serve_endpoints.then(|| Proxy::new(&server, args.llm_model.clone()));
         let (stopping, shutdown) = watch::channel(false);
         let (alive, mut gone) = mpsc::channel(1);
         let session = Arc::new(SessionConfig {
@@ -267,38 +288,45 @@ fn spawn_speech_tasks(
     slab: &'static UnitSlab,
     wakers: &Arc<Wakers>,
 ) -> Result<(), ServeError> {
-    let limit = |seconds: f64| match seconds {
-        s if s > 0.0 && s <= 3_600.0 => Ok(Duration::from_secs_f64(s)),
-        s => Err(ServeError::SpeechServer(format!(
-            "found a time-out of {s} s, expected more than 0 and at most 3600"
-        ))),
-    };
     if let Some(url) = &args.stt_url {
-        let base = ApiBase::new("speech recognition", url, args.stt_key_env.as_deref())
-            .map_err(ServeError::SpeechServer)?;
-        tracing::info!(url = base.url(), "speech recognition");
+        let what = "speech recognition";
+        let base = speech_base(what, url, args.stt_key_env.as_deref())?;
         let (model, verbose) = (args.stt_model.clone(), args.stt_format == SttFormat::VerboseJson);
-        let recogniser = Recogniser::new(base, model, verbose, limit(args.stt_timeout_s)?)
-            .map_err(ServeError::SpeechServer)?;
+        let recogniser = Recogniser::new(base, model, verbose, time_limit(what, args.stt_timeout_s)?)
+            .map_err(|source| ServeError::SpeechClient { what, source })?;
         let recogniser = Arc::new(recogniser);
         for (unit, _) in slab.iter() {
             tokio::spawn(stt::attend(slab, unit, Arc::clone(wakers), Arc::clone(&recogniser)));
         }
     }
     if let Some(url) = &args.tts_url {
-        let base = ApiBase::new("speech synthesis", url, args.tts_key_env.as_deref())
-            .map_err(ServeError::SpeechServer)?;
-        tracing::info!(url = base.url(), "speech synthesis");
-        let model = args.tts_model.clone();
-        let names = VoiceNames::new(&args.tts_voice).map_err(ServeError::SpeechServer)?;
-        let voice =
-            Voice::new(base, model, names, limit(args.tts_timeout_s)?).map_err(ServeError::SpeechServer)?;
+        let what = "speech synthesis";
+        let base = speech_base(what, url, args.tts_key_env.as_deref())?;
+        let names = VoiceNames::new(&args.tts_voice)?;
+        let voice = Voice::new(base, args.tts_model.clone(), names, time_limit(what, args.tts_timeout_s)?)
+            .map_err(|source| ServeError::SpeechClient { what, source })?;
         let voice = Arc::new(voice);
         for (unit, _) in slab.iter() {
             tokio::spawn(tts::attend(slab, unit, Arc::clone(wakers), Arc::clone(&voice)));
         }
     }
     Ok(())
+}
+
+/// Reads the address and the key of the server that does `what`.
+fn speech_base(what: &'static str, url: &str, key_env: Option<&str>) -> Result<ApiBase, ServeError> {
+    let base = key_from(key_env).and_then(|key| ApiBase::new(url, key.as_deref()));
+    let base = base.map_err(|source| ServeError::SpeechAddress { what, source })?;
+    tracing::info!(url = base.url(), "{what}");
+    Ok(base)
+}
+
+fn time_limit(what: &'static str, seconds: f64) -> Result<Duration, ServeError> {
+    if seconds > 0.0 && seconds <= 3_600.0 {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(ServeError::Timeout { what, seconds })
+    }
 }
 
 async fn watch_bell(slab: &'static UnitSlab, wakers: Arc<Wakers>, rings: AlarmReader) {

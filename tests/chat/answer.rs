@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use antiphon::edge::outbound::llm::{
-    ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts,
-};
+use antiphon::edge::outbound::http::CallError;
+use antiphon::edge::outbound::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatStream, ChatTimeouts};
 use antiphon::message::{ChatMessage, ChatRequest, FinishReason, RateLimits, TokenUsage};
 use serde_json::{Value, json};
 
@@ -47,7 +46,7 @@ pub(crate) struct Answer {
     pub(crate) reasoning: bool,
     pub(crate) calls: Vec<Call>,
     pub(crate) limits: Option<RateLimits>,
-    pub(crate) end: Result<(FinishReason, TokenUsage), ChatError>,
+    pub(crate) end: Result<(FinishReason, TokenUsage), CallError>,
 }
 
 impl Answer {
@@ -101,7 +100,7 @@ impl Answer {
             is_first = false;
         }
         let after = stream.next().await;
-        assert!(matches!(after, Err(ChatError::Broken(_))), "{after:?} after the end");
+        assert!(matches!(after, Err(CallError::Broken(_))), "{after:?} after the end");
         answer
     }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use antiphon::edge::outbound::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatTimeouts};
+use antiphon::edge::outbound::http::CallError;
+use antiphon::edge::outbound::llm::{
+    ChatClient, ChatDelta, ChatEndpoint, ChatTimeouts, failure_code, failure_detail,
+};
 use antiphon::message::{ChatRequest, FailureCode, FinishReason, TokenUsage};
 use serde_json::json;
 use tokio::sync::watch;
@@ -148,7 +151,7 @@ async fn an_early_close_is_a_broken_stream_after_the_text() {
         let server = ScriptedServer::start([script]).await;
         let answer = Answer::read(client(&server.url).stream(&request(), 0)).await;
         assert_eq!(answer.text, "Half a sen");
-        assert_eq!(answer.end.expect_err("broken").code(), FailureCode::LlmBrokenStream);
+        assert_eq!(failure_code(&answer.end.expect_err("broken")), FailureCode::LlmBrokenStream);
     }
 }
 
@@ -164,19 +167,19 @@ async fn what_is_no_stream_is_a_broken_stream() {
             response("application/json", "{}"),
             "found content type application/json, expected text/event-stream",
         ),
-        (response("text/html; charset=utf-8", "<p>"), "found content type text/html; charset=utf-8"),
+        (response("text/html; charset=utf-8", "<p>"), "found content type text/html;charset=utf-8"),
         (response("text/plain", "data: <p>\n\n"), "no completion chunk"),
         (vec![Step::Close], ""),
     ] {
         let server = ScriptedServer::start([script]).await;
         let error = Answer::read(client(&server.url).stream(&request(), 0)).await.end.expect_err("broken");
-        assert_eq!(error.code(), FailureCode::LlmBrokenStream, "{error}");
+        assert_eq!(failure_code(&error), FailureCode::LlmBrokenStream, "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
     let reported =
         Answer::to([delta("So "), b"data: {\"error\":{\"message\":\"out of memory\"}}\n\n".to_vec()]).await;
     assert_eq!(reported.text, "So ", "text that came in the same read stands");
-    assert_eq!(reported.end.expect_err("broken").detail(), "out of memory");
+    assert_eq!(failure_detail(&reported.end.expect_err("broken")), "out of memory");
 }
 
 #[tokio::test]
@@ -230,9 +233,9 @@ async fn error_statuses_carry_the_servers_words() {
         (307, "Temporary Redirect", None),
     ] {
         let error = Answer::read(client.stream(&request(), 0)).await.end.expect_err("a status");
-        assert_eq!(error.code(), FailureCode::LlmStatus(status));
-        assert_eq!(error, ChatError::Status { status, message: words.to_owned(), retry_after: wait });
-        assert_eq!(error.detail(), words);
+        assert_eq!(failure_code(&error), FailureCode::LlmStatus(status));
+        assert_eq!(error, CallError::Status { status, message: words.to_owned(), retry_after: wait });
+        assert_eq!(failure_detail(&error), words);
     }
     assert_eq!(
         Answer::read(client.stream(&request(), 0)).await,
@@ -247,7 +250,7 @@ async fn an_error_body_that_never_ends_is_given_up() {
     let head = b"HTTP/1.1 500 Oh\r\ncontent-length: 99\r\n\r\n{\"error".to_vec();
     let server = ScriptedServer::start([vec![Step::Raw(head), Step::Hold]]).await;
     let error = Answer::read(client(&server.url).stream(&request(), 0)).await.end.expect_err("a status");
-    assert_eq!(error.code(), FailureCode::LlmStatus(500));
+    assert_eq!(failure_code(&error), FailureCode::LlmStatus(500));
 }
 
 const SHORT: Duration = Duration::from_millis(80);
@@ -265,7 +268,7 @@ async fn silence_before_the_first_token_is_bounded() {
     let timeouts = ChatTimeouts { connect: HANG, first_token: SHORT, between_tokens: HANG };
     for case in ["accepts and is silent", "headers", "a role", "comments"] {
         let answer = Answer::read(client_with(&server.url, timeouts).stream(&request(), 0)).await;
-        assert_eq!(answer.end, Err(ChatError::FirstTokenTimeout(SHORT)), "{case}");
+        assert_eq!(answer.end, Err(CallError::Timeout(SHORT)), "{case}");
         tokio::time::timeout(HANG, server.closed.recv()).await.expect("the socket is closed");
     }
 }
@@ -284,7 +287,7 @@ async fn silence_between_tokens_is_bounded() {
     let timeouts = ChatTimeouts { connect: HANG, first_token: HANG, between_tokens: SHORT };
     for text in ["One", "One", "", ""] {
         let answer = Answer::read(client_with(&server.url, timeouts).stream(&request(), 0)).await;
-        assert_eq!((answer.text.as_str(), answer.end), (text, Err(ChatError::Stalled(SHORT))));
+        assert_eq!((answer.text.as_str(), answer.end), (text, Err(CallError::Stalled(SHORT))));
     }
 }
 
@@ -345,16 +348,16 @@ async fn a_server_that_is_not_there_is_unreachable() {
         listener.local_addr().expect("bound").port()
     };
     let refused = Answer::read(client(&format!("http://127.0.0.1:{port}")).stream(&request(), 0)).await;
-    assert_eq!(refused.end.expect_err("refused").code(), FailureCode::LlmUnreachable);
+    assert_eq!(failure_code(&refused.end.expect_err("refused")), FailureCode::LlmUnreachable);
     let server = ScriptedServer::start([]).await;
     let endpoint =
         ChatEndpoint::new(&server.url.replace("http://", "https://"), None, None, None).expect("valid");
     match ChatClient::new(endpoint, ChatTimeouts::default()) {
         Ok(client) => {
             let no_tls = Answer::read(client.stream(&request(), 0)).await;
-            assert_eq!(no_tls.end.expect_err("no TLS").code(), FailureCode::LlmUnreachable);
+            assert_eq!(failure_code(&no_tls.end.expect_err("no TLS")), FailureCode::LlmUnreachable);
         }
-        Err(error) => assert!(matches!(error, ChatError::Setup(_)), "a system without certificates: {error}"),
+        Err(error) => assert!(matches!(error, CallError::Setup(_)), "a system without certificates: {error}"),
     }
 }
 
@@ -367,7 +370,7 @@ async fn a_request_waits_a_bounded_time_for_a_server_that_starts() {
     let timeouts = ChatTimeouts { connect: SHORT, first_token: HANG, between_tokens: HANG };
     let impatient = ChatClient::following(endpoint.clone(), timeouts).expect("a client");
     let error = Answer::read(impatient.stream(&request(), 0)).await.end.expect_err("nothing there");
-    assert_eq!(error, ChatError::Unreachable("it is being started again".to_owned()));
+    assert_eq!(error, CallError::Unreachable("it is being started again".to_owned()));
     let patient =
         ChatClient::following(endpoint, ChatTimeouts { connect: HANG, ..timeouts }).expect("a client");
     let waiting = tokio::spawn(Answer::read(patient.stream(&request(), 0)));
@@ -396,8 +399,14 @@ async fn the_context_is_what_the_list_of_models_says() {
     assert_eq!(client.context_tokens().await, Ok(None));
     let no_json = client.context_tokens().await.expect_err("no JSON");
     assert!(no_json.to_string().contains("a list of models that is no JSON"), "{no_json}");
-    assert_eq!(client.context_tokens().await.expect_err("a status").code(), FailureCode::LlmStatus(401));
-    assert_eq!(client.context_tokens().await.expect_err("closed").code(), FailureCode::LlmBrokenStream);
+    assert_eq!(
+        failure_code(&client.context_tokens().await.expect_err("a status")),
+        FailureCode::LlmStatus(401)
+    );
+    assert_eq!(
+        failure_code(&client.context_tokens().await.expect_err("closed")),
+        FailureCode::LlmBrokenStream
+    );
     let heads = server.heads.lock().expect("no panic").clone();
     assert!(heads[0].starts_with("GET /v1/models HTTP/1.1\r\n"), "{}", heads[0]);
     assert!(heads[0].contains("authorization: Bearer sk-1\r\n"), "{}", heads[0]);

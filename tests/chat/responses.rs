@@ -1,7 +1,8 @@
 //! The responses API: what is sent, and that its stream gives the same answers as that of chat completions.
 
 use antiphon::config::LlmApi;
-use antiphon::edge::outbound::llm::{ChatClient, ChatEndpoint, ChatError, ChatTimeouts};
+use antiphon::edge::outbound::http::CallError;
+use antiphon::edge::outbound::llm::{ChatClient, ChatEndpoint, ChatTimeouts, failure_code, failure_detail};
 use antiphon::message::{
     ChatMessage, ChatRequest, FailureCode, FinishReason, FunctionCall, FunctionTool, ReasoningEffort,
     TokenUsage, ToolChoice, UserPart,
@@ -233,11 +234,14 @@ async fn every_failure_comes_after_the_text() {
     ] {
         let answer = answer_to(pieces).await;
         let error = answer.end.expect_err("broken");
-        assert_eq!((answer.text.as_str(), error.code()), ("Half a sen", FailureCode::LlmBrokenStream));
-        assert!(error.detail().contains(expected), "{error}");
+        assert_eq!(
+            (answer.text.as_str(), failure_code(&error)),
+            ("Half a sen", FailureCode::LlmBrokenStream)
+        );
+        assert!(failure_detail(&error).contains(expected), "{error}");
     }
     let refused = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_vec();
     let server = ScriptedServer::start([vec![Step::Raw(refused), Step::End]]).await;
     let error = Answer::read(client(&server.url).stream(&request(), 0)).await.end.expect_err("a status");
-    assert_eq!(error, ChatError::Status { status: 404, message: "Not Found".to_owned(), retry_after: None });
+    assert_eq!(error, CallError::Status { status: 404, message: "Not Found".to_owned(), retry_after: None });
 }

@@ -21,7 +21,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::llm::{ChatEndpoint, ChatError};
+use super::http::AddressError;
+use super::llm::ChatEndpoint;
 
 /// How long the process may take to load its model and run it once.
 const READY_WAIT: Duration = Duration::from_secs(120);
@@ -283,7 +284,7 @@ fn command(settings: &LlmChildSettings) -> Command {
     command
 }
 
-fn endpoint(ready_line: &str) -> Result<ChatEndpoint, ChatError> {
+fn endpoint(ready_line: &str) -> Result<ChatEndpoint, AddressError> {
     let url = ready_line.trim_end().strip_prefix("ready ").unwrap_or_default();
     Ok(ChatEndpoint::new(url, None, None, None)?.with_slot_hint())
 }

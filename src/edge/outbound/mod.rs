@@ -1,7 +1,6 @@
 //! Model servers that this server calls over HTTP, whoever runs them. Nothing here knows a unit or a session.
 
-pub mod api_base;
-pub(super) mod http;
+pub mod http;
 pub mod llm;
 pub mod llm_process;
 pub mod model_server;

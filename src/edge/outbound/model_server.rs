@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use super::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatError, ChatStream, ChatTimeouts};
+use super::http::{AddressError, CallError, key_from};
+use super::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatStream, ChatTimeouts};
 use super::llm_process::{LlmChild, LlmChildError, LlmChildSettings};
 use crate::config::{ServeArgs, Stages};
 use crate::message::{ChatMessage, ChatRequest, FinishReason, TokenUsage, UnitId, UserPart};
@@ -15,17 +16,17 @@ use crate::store::{Artefact, Cache, StoreError};
 #[non_exhaustive]
 pub enum ModelServerError {
     /// Its address or key.
-    #[error(transparent)]
-    Chat(#[from] ChatError),
+    #[error("language model {0}")]
+    Address(#[from] AddressError),
+    /// What a client needs.
+    #[error("language model: {0}")]
+    Client(#[from] CallError),
     /// Its process.
     #[error(transparent)]
     Child(#[from] LlmChildError),
     /// Its file.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The variable that shall hold the key.
-    #[error("environment variable {0}: not set, expected the language model server's key")]
-    NoKey(String),
     /// A time-out that is no time.
     #[error("found a time-out of {0} s, expected more than 0 and at most 3600")]
     Timeout(f64),
@@ -84,12 +85,9 @@ impl ModelServer {
     pub async fn start(args: &ServeArgs, counts: &Counts) -> Result<Self, ModelServerError> {
         let timeouts = timeouts(args)?;
         if let Some(url) = &args.llm_url {
-            let key = match &args.llm_key_env {
-                Some(name) => Some(std::env::var(name).map_err(|_| ModelServerError::NoKey(name.clone()))?),
-                None => None,
-            };
+            let key = key_from(args.llm_key_env.as_deref())?;
             let endpoint = ChatEndpoint::new(url, args.llm_api, args.llm_model.clone(), key.as_deref())?;
-            let url = endpoint.url().to_owned();
+            let url = endpoint.url();
             let client = ChatClient::new(endpoint, timeouts)?;
             let context = remote_context(&client, args.llm_context).await;
             tracing::info!(url, context, "language model");
@@ -139,12 +137,12 @@ impl ModelServer {
         }
     }
 
-    /// Our own process with the built-in model, if there is one.
+    /// How the server is asked; `None` where none is.
     #[must_use]
-    pub const fn child(&self) -> Option<&LlmChild> {
+    pub const fn client(&self) -> Option<&ChatClient> {
         match self {
-            Self::Child { child, .. } => Some(child),
-            Self::Remote { .. } | Self::Echo => None,
+            Self::Remote { client, .. } | Self::Child { client, .. } => Some(client),
+            Self::Echo => None,
         }
     }
 
@@ -206,7 +204,7 @@ impl CompletionStream {
     ///
     /// # Errors
     /// What went wrong between us and the server.
-    pub async fn next(&mut self) -> Result<ChatDelta, ChatError> {
+    pub async fn next(&mut self) -> Result<ChatDelta, CallError> {
         match self {
             Self::Http(stream) => stream.next().await,
             Self::Echo(text) => Ok(match text.take() {

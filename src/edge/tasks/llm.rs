@@ -10,7 +10,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use crate::edge::dispatcher::Wakers;
-use crate::edge::outbound::llm::{ChatDelta, ChatError};
+use crate::edge::outbound::http::CallError;
+use crate::edge::outbound::llm::{ChatDelta, failure_code, failure_detail};
 use crate::edge::outbound::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
@@ -122,9 +123,9 @@ fn clause_items(stamp: Stamp, response: ResponseKey, clauses: &[String]) -> Vec<
 }
 
 /// The end of an answer that failed.
-pub(in crate::edge) fn failed(stamp: Stamp, response: ResponseKey, error: &ChatError) -> ClauseItem {
-    let (detail, _) = TextChunk::split(&error.detail());
-    ClauseItem::Failed { stamp, response, code: error.code(), detail }
+pub(in crate::edge) fn failed(stamp: Stamp, response: ResponseKey, error: &CallError) -> ClauseItem {
+    let (detail, _) = TextChunk::split(&failure_detail(error));
+    ClauseItem::Failed { stamp, response, code: failure_code(error), detail }
 }
 
 /// The response was cancelled, or the session ended.

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use crate::edge::dispatcher::Wakers;
-use crate::edge::outbound::speech::{Heard, Recogniser, SpeechError};
+use crate::edge::outbound::http::CallError;
+use crate::edge::outbound::speech::{Heard, Recogniser};
 use crate::limits::UTTERANCE_SAMPLES_MAX;
 use crate::message::{FailureCode, SpeechHints, UnitId};
 use crate::sync::PortGuard;
@@ -50,7 +51,7 @@ struct Waiting {
 }
 
 /// What came of a request; an error of the outer kind is a panic.
-type Outcome = std::thread::Result<Result<Heard, SpeechError>>;
+type Outcome = std::thread::Result<Result<Heard, CallError>>;
 
 /// The request that is under way.
 struct Call {

@@ -10,7 +10,8 @@ use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 
 use crate::edge::dispatcher::Wakers;
-use crate::edge::outbound::speech::{SpeechError, Voice};
+use crate::edge::outbound::http::CallError;
+use crate::edge::outbound::speech::Voice;
 use crate::language::Language;
 use crate::limits::RESAMPLE_SAMPLES;
 use crate::message::{FRAME_SAMPLES, FailureCode, ResponseKey, Stamp, UnitId};
@@ -78,11 +79,11 @@ impl TtsTask {
         }
         let Err(error) = self.speak(answer, &text).await? else { return Ok(()) };
         tracing::warn!(unit = %self.id, %error, "speech synthesis");
-        self.fail(answer, FailureCode::TtsFailed, &error.detail()).await
+        self.fail(answer, FailureCode::TtsFailed, &detail(&error)).await
     }
 
     /// Asks for `text` and sends its audio on as it comes.
-    async fn speak(&mut self, answer: Answer, text: &str) -> Result<Result<(), SpeechError>, Stale> {
+    async fn speak(&mut self, answer: Answer, text: &str) -> Result<Result<(), CallError>, Stale> {
         let (stamp, response) = answer;
         let speed = self.port.state.settings.speed;
         let language = self.language_of(answer, text);
@@ -100,7 +101,7 @@ impl TtsTask {
                     Err(error) => return Ok(Err(error)),
                 };
             if let Err(error) = self.port.set_voice_rate(rate) {
-                return Ok(Err(SpeechError::Broken(error.to_string())));
+                return Ok(Err(CallError::Broken(error.to_string())));
             }
             for samples in samples.chunks(RESAMPLE_SAMPLES) {
                 let state = &mut self.port.state;
@@ -159,6 +160,14 @@ impl TtsTask {
 
     fn check(&self, stamp: Stamp) -> Result<(), Stale> {
         if self.unit.is_stale(stamp) { Err(Stale) } else { Ok(()) }
+    }
+}
+
+/// Says what happened, for the client. The causes of a missing connection stay in the log.
+fn detail(error: &CallError) -> String {
+    match error {
+        CallError::Unreachable(_) => "the server cannot be reached".to_owned(),
+        error => error.to_string(),
     }
 }
 

@@ -20,7 +20,7 @@ use axum::routing::{any, get, post};
 use super::shared::Shared;
 use error::ApiError;
 
-pub use proxy::{Proxy, ProxyError};
+pub use proxy::Proxy;
 
 /// Largest recording, bytes. Source: OpenAI API reference, "Create transcription".
 const RECORDING_BYTES_MAX: usize = 25 * 1_000 * 1_000;

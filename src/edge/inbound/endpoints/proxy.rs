@@ -4,31 +4,23 @@
 //! clients say is not kept at a server that they do not know (`store`).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio::time::timeout;
 
 use super::Served;
 use super::error::ApiError;
 use super::token_count::TokenCount;
-use crate::config::ServeArgs;
 use crate::edge::inbound::shared::Shared;
-use crate::edge::outbound::api_base::ApiBase;
-use crate::edge::outbound::http;
-use crate::edge::outbound::llm::ChatEndpoint;
+use crate::edge::outbound::http::CallError;
+use crate::edge::outbound::llm::ChatClient;
 use crate::edge::outbound::model_server::ModelServer;
-
-/// Until a connection stands, and for a built-in server that is being started again.
-const CONNECT_WAIT: Duration = Duration::from_secs(3);
 
 /// Headers of the client that are not passed on: of the connection, of the body's length, which may change, of a packing
 /// that would keep events back, and all that says who the client is.
@@ -55,70 +47,20 @@ const NOT_THERE: [&str; 17] = [
 /// Headers of the model server that are not passed on: of the connection.
 const NOT_BACK: [&str; 4] = ["connection", "keep-alive", "transfer-encoding", "upgrade"];
 
-/// Why nothing can be passed on.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ProxyError(String);
-
-/// Where the language model is served.
-#[derive(Debug)]
-enum Upstream {
-    /// By others.
-    Remote(ApiBase),
-    /// By our own process, whose address changes when it is started again.
-    Child(watch::Receiver<Option<ChatEndpoint>>),
-    /// Nowhere.
-    None,
-}
-
 /// Passes calls on.
 #[derive(Debug)]
 pub struct Proxy {
-    http: reqwest::Client,
-    upstream: Upstream,
+    /// How the language model is asked; `None` where there is none.
+    client: Option<ChatClient>,
+    /// The model that calls are for, whichever they name.
     model: Option<String>,
 }
 
 impl Proxy {
-    /// To the language model of this server.
-    ///
-    /// # Errors
-    /// What is wrong with its address or key, or that the system has no trusted root certificates.
-    pub fn new(args: &ServeArgs, server: &ModelServer) -> Result<Self, ProxyError> {
-        let upstream = match (&args.llm_url, server.child()) {
-            (Some(url), _) => {
-                let base = ApiBase::new("language model", url, args.llm_key_env.as_deref());
-                Upstream::Remote(base.map_err(ProxyError)?)
-            }
-            (None, Some(child)) => Upstream::Child(child.endpoint()),
-            (None, None) => Upstream::None,
-        };
-        let (loopback, tls) = match &upstream {
-            Upstream::Remote(base) => (base.is_loopback(), base.is_tls()),
-            Upstream::Child(_) | Upstream::None => (true, false),
-        };
-        let http = http::client(loopback, tls, CONNECT_WAIT).map_err(ProxyError)?;
-        Ok(Self { http, upstream, model: args.llm_model.clone() })
-    }
-
-    async fn base(&self) -> Result<ApiBase, ApiError> {
-        match &self.upstream {
-            Upstream::Remote(base) => Ok(base.clone()),
-            Upstream::Child(endpoint) => {
-                let mut endpoint = endpoint.clone();
-                let there = timeout(CONNECT_WAIT, endpoint.wait_for(Option::is_some)).await;
-                let url = match there {
-                    Ok(Ok(endpoint)) => endpoint.as_ref().map(|endpoint| endpoint.url().to_owned()),
-                    _ => None,
-                };
-                let url = url.ok_or_else(|| ApiError::upstream_unreachable("it is being started again"))?;
-                ApiBase::new("language model", &url, None)
-                    .map_err(|error| ApiError::upstream_unreachable(&error))
-            }
-            Upstream::None => Err(ApiError::not_implemented(
-                "this server has no language model, expected --llm-url or --stages real",
-            )),
-        }
+    /// A proxy of the language model of this server, `model` of it if one is named.
+    #[must_use]
+    pub fn new(server: &ModelServer, model: Option<String>) -> Self {
+        Self { client: server.client().cloned(), model }
     }
 
     /// Passes one call on. The answer's body is handed through as it arrives; who goes away takes the call along.
@@ -130,18 +72,18 @@ impl Proxy {
         mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response, ApiError> {
-        let base = self.base().await?;
+        let client = self.client.as_ref().ok_or_else(|| {
+            ApiError::not_implemented(
+                "this server has no language model, expected --llm-url or --stages real",
+            )
+        })?;
+        let endpoint = client.endpoint().await.map_err(unreachable)?;
         NOT_THERE.iter().for_each(|name| {
             headers.remove(*name);
         });
-        if let Some(authorization) = base.authorization() {
-            headers.insert(header::AUTHORIZATION, authorization.clone());
-        }
-        let call = self.http.request(method, base.call(path)).headers(headers).body(body);
-        let answer = call.send().await;
-        let answer = answer.map_err(|error| {
+        let answer = client.pass(&endpoint, method, path, headers, body).await.map_err(|error| {
             shared.roster.count_proxied(StatusCode::BAD_GATEWAY.as_u16());
-            ApiError::upstream_unreachable(&http::root_cause(&error))
+            unreachable(error)
         })?;
         let (status, mut headers) = (answer.status(), answer.headers().clone());
         shared.roster.count_proxied(status.as_u16());
@@ -170,6 +112,13 @@ impl Proxy {
             }
         }
         Ok(if is_changed { value.to_string().into() } else { body })
+    }
+}
+
+fn unreachable(error: CallError) -> ApiError {
+    match error {
+        CallError::Unreachable(cause) | CallError::Broken(cause) => ApiError::upstream_unreachable(&cause),
+        error => ApiError::upstream_unreachable(&error.to_string()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Audio that a client puts into an item of the conversation: decoded and brought to 16 kHz here, a frame at a time as there
 //! is room, so that it neither disturbs the client's stream nor holds this thread up.
 
-use super::{decode_frame, frame_characters};
+use super::base64::{decode_frame, frame_characters};
 use crate::audio::{AudioFormat, Resampler, SampleRate, pcm};
 use crate::message::{AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Stamp};
 use crate::unit::Producer;

@@ -1,26 +1,22 @@
 //! Client → unit: the base64 of an append, decoded straight into the slots of `audio_in`.
 
+mod base64;
 mod item;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use axum::extract::ws::Utf8Bytes;
-use base64_simd::{Out, STANDARD};
+use base64_simd::STANDARD;
 
-use crate::audio::{AudioFormat, Law, SampleRate};
+use crate::audio::{AudioFormat, SampleRate};
 use crate::limits::APPEND_BYTES_MAX;
 use crate::message::{AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Stamp};
 use crate::protocol::{Append, ProtocolError};
 use crate::unit::Producer;
+
+use base64::{BadBase64, decode_law, decode_pcm, frame_characters};
 use item::ItemAudio;
-
-const _: () = assert!(FRAME_SAMPLES.is_multiple_of(3), "a full frame is whole base64 quanta in every format");
-
-/// Base64 characters of one full frame.
-pub(super) const fn frame_characters(format: AudioFormat) -> usize {
-    FRAME_SAMPLES * format.sample_bytes() / 3 * 4
-}
 
 /// The append at hand, while `audio_in` is full.
 #[derive(Debug)]
@@ -176,9 +172,6 @@ fn samples_of(text: &str, format: AudioFormat) -> Result<usize, ProtocolError> {
     Ok(bytes / format.sample_bytes())
 }
 
-#[derive(Debug)]
-pub(super) struct BadBase64;
-
 /// Decodes `text` into the slots of as many frames as it takes; there is room for them. All or nothing.
 fn write(
     text: &str,
@@ -193,30 +186,6 @@ fn write(
             decode_law(law, piece, samples)
         }),
     }
-}
-
-/// Decodes base64 of up to one frame; returns its samples.
-pub(super) fn decode_frame(
-    piece: &[u8],
-    format: AudioFormat,
-    samples: &mut [i16; FRAME_SAMPLES],
-) -> Result<usize, BadBase64> {
-    match format.law() {
-        None => decode_pcm(piece, samples),
-        Some(law) => decode_law(law, piece, samples),
-    }
-}
-
-fn decode_pcm(piece: &[u8], samples: &mut [i16; FRAME_SAMPLES]) -> Result<usize, BadBase64> {
-    let bytes: &mut [u8] = bytemuck::cast_slice_mut(samples);
-    Ok(STANDARD.decode(piece, Out::from_slice(bytes)).map_err(|_| BadBase64)?.len() / 2)
-}
-
-fn decode_law(law: Law, piece: &[u8], samples: &mut [i16; FRAME_SAMPLES]) -> Result<usize, BadBase64> {
-    let mut bytes = [0; FRAME_SAMPLES];
-    let decoded = STANDARD.decode(piece, Out::from_slice(&mut bytes)).map_err(|_| BadBase64)?;
-    law.expand(decoded, samples);
-    Ok(decoded.len())
 }
 
 /// [`write`] with what decodes the base64 of one frame of `FRAME_BYTES` bytes, and says how many samples it gave.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::chunk::{CallFragment, Chunk, Piece};
-use super::error::{error_text, first_words};
+use super::error::AnswerError;
+use crate::edge::outbound::http::error_text;
 use crate::message::{
     ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, ReasoningEffort, TokenUsage,
     ToolChoice, UserPart,
@@ -214,12 +215,12 @@ struct PromptDetails {
 /// Reads one event's data.
 ///
 /// # Errors
-/// What the server says is wrong, or that the data is not a chunk.
-pub(super) fn parse_event(data: &[u8]) -> Result<Chunk, String> {
+/// [`AnswerError::Reported`], [`AnswerError::NoEvent`].
+pub(super) fn parse_event(data: &[u8]) -> Result<Chunk, AnswerError> {
     let body: ChunkBody = serde_json::from_slice(data)
-        .map_err(|error| format!("an event that is no completion chunk ({error}): {}", first_words(data)))?;
+        .map_err(|error| AnswerError::no_event("completion chunk", &error, data))?;
     if let Some(error) = body.error.filter(|error| !error.is_null()) {
-        return Err(error_text(&error).unwrap_or_else(|| "the server reported an error".to_owned()));
+        return Err(AnswerError::Reported(error_text(&error)));
     }
     let usage = body.usage.map(|usage| TokenUsage {
         input: usage.prompt_tokens,
@@ -285,7 +286,7 @@ mod tests {
                 Piece::Text(text) => text,
                 other => panic!("{other:?}"),
             });
-            Ok::<_, String>(pieces.collect::<String>())
+            Ok::<_, AnswerError>(pieces.collect::<String>())
         };
         assert_eq!(
             text(r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#),
@@ -299,9 +300,9 @@ mod tests {
         assert_eq!(text(r#"{"choices":[{"delta":{"refusal":"I can't."}}]}"#), Ok("I can't.".to_owned()));
         assert_eq!(
             text(r#"{"error":{"message":"out of memory","code":500}}"#),
-            Err("out of memory".to_owned())
+            Err(AnswerError::Reported(Some("out of memory".to_owned())))
         );
-        assert!(text("<html>").is_err_and(|message| message.ends_with(": <html>")));
+        assert!(text("<html>").is_err_and(|error| error.to_string().ends_with(": <html>")));
     }
 
     #[test]

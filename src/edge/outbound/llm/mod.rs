@@ -8,6 +8,7 @@ mod chunk;
 mod completions;
 mod endpoint;
 mod error;
+mod failure;
 mod models;
 mod order;
 mod rate_limit;
@@ -18,19 +19,20 @@ mod stream;
 
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, Response};
 use tokio::sync::watch;
 
-use super::http::{self, root_cause};
+use super::http::{CONNECT_WAIT, CallError, HttpClient, within};
 use crate::config::LlmApi;
 use crate::message::{ChatRequest, FinishReason, RateLimits, TokenUsage};
 
 pub use endpoint::ChatEndpoint;
-pub use error::ChatError;
-pub(super) use error::error_message;
+pub use failure::{failure_code, failure_detail};
 pub use stream::ChatStream;
 
-use stream::{Opened, ParseEvent};
+use stream::Opened;
 
 /// How long the list of models may take. It is asked for when the server starts; without it an assumption does.
 const MODELS_WAIT: Duration = Duration::from_secs(5);
@@ -53,7 +55,7 @@ pub struct ChatTimeouts {
 impl Default for ChatTimeouts {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(3),
+            connect: CONNECT_WAIT,
             first_token: Duration::from_secs(20),
             between_tokens: Duration::from_secs(10),
         }
@@ -92,7 +94,7 @@ pub enum ChatDelta {
 /// A client of one server. Cheap to clone; clones share the idle connections.
 #[derive(Clone, Debug)]
 pub struct ChatClient {
-    http: reqwest::Client,
+    http: HttpClient,
     endpoint: watch::Receiver<Option<ChatEndpoint>>,
     timeouts: ChatTimeouts,
 }
@@ -101,10 +103,9 @@ impl ChatClient {
     /// A client of a server whose address does not change.
     ///
     /// # Errors
-    /// [`ChatError::Setup`] if the system has no trusted root certificates and the address needs them.
-    pub fn new(endpoint: ChatEndpoint, timeouts: ChatTimeouts) -> Result<Self, ChatError> {
-        let http = http::client(endpoint.is_loopback(), endpoint.is_tls(), timeouts.connect)
-            .map_err(ChatError::Setup)?;
+    /// [`CallError::Setup`] if the system has no trusted root certificates and the address needs them.
+    pub fn new(endpoint: ChatEndpoint, timeouts: ChatTimeouts) -> Result<Self, CallError> {
+        let http = HttpClient::new(&endpoint.base, timeouts.connect)?;
         let (_, endpoint) = watch::channel(Some(endpoint));
         Ok(Self { http, endpoint, timeouts })
     }
@@ -113,13 +114,12 @@ impl ChatClient {
     /// `None` a request waits, at most the connect time-out.
     ///
     /// # Errors
-    /// [`ChatError::Setup`] if the HTTP client cannot be made.
+    /// [`CallError::Setup`] if the HTTP client cannot be made.
     pub fn following(
         endpoint: watch::Receiver<Option<ChatEndpoint>>,
         timeouts: ChatTimeouts,
-    ) -> Result<Self, ChatError> {
-        let http = http::client(true, false, timeouts.connect).map_err(ChatError::Setup)?;
-        Ok(Self { http, endpoint, timeouts })
+    ) -> Result<Self, CallError> {
+        Ok(Self { http: HttpClient::local(timeouts.connect)?, endpoint, timeouts })
     }
 
     /// Asks for a completion. Nothing is sent before the first [`ChatStream::next`]. `slot` is the index of the
@@ -139,107 +139,79 @@ impl ChatClient {
         let client = self.clone();
         // The body depends on the endpoint, which may change while the request waits for it.
         let request = request.clone();
-        let opening = Box::pin(async move { client.open(&request, slot).await });
-        ChatStream::opening(opening, self.timeouts)
+        ChatStream::opening(async move { client.open(&request, slot).await }, self.timeouts)
     }
 
-    /// Tokens that prompt and answer may have together, as the server's list of models says; `None` if it says nothing.
+    /// Reads how many tokens prompt and answer may have together, as the server's list of models says; `None` if it says
+    /// nothing.
     ///
     /// # Errors
-    /// [`ChatError`], also after 5 s without the whole list.
-    pub async fn context_tokens(&self) -> Result<Option<u32>, ChatError> {
-        tokio::time::timeout(MODELS_WAIT, self.clone().read_models())
-            .await
-            .unwrap_or(Err(ChatError::FirstTokenTimeout(MODELS_WAIT)))
+    /// [`CallError`], also after 5 s without the whole list.
+    pub async fn context_tokens(&self) -> Result<Option<u32>, CallError> {
+        within(MODELS_WAIT, self.read_models()).await
     }
 
-    async fn read_models(mut self) -> Result<Option<u32>, ChatError> {
-        let endpoint = self.current_endpoint().await?;
-        let mut call = self.http.get(endpoint.models_url()).header(ACCEPT, "application/json");
-        if let Some(authorization) = &endpoint.authorization {
-            call = call.header(AUTHORIZATION, authorization);
-        }
-        let mut response = call.send().await.map_err(|error| send_error(&error))?;
-        if response.status() != reqwest::StatusCode::OK {
-            return Err(status_error(response).await);
-        }
-        let mut body = Vec::new();
-        while let Some(bytes) =
-            response.chunk().await.map_err(|error| ChatError::Broken(root_cause(&error)))?
-        {
-            body.extend_from_slice(&bytes);
-            if body.len() > MODELS_BODY_BYTES_MAX {
-                let problem = format!("more than {MODELS_BODY_BYTES_MAX} bytes of models");
-                return Err(ChatError::Broken(problem));
-            }
-        }
-        let list = serde_json::from_slice(&body)
-            .map_err(|error| ChatError::Broken(format!("a list of models that is no JSON ({error})")))?;
+    async fn read_models(&self) -> Result<Option<u32>, CallError> {
+        let endpoint = self.endpoint().await?;
+        let list = self.http.call(&endpoint.base, Method::GET, "models", |request| {
+            request.header(ACCEPT, "application/json")
+        });
+        let list = list.await?.whole(MODELS_BODY_BYTES_MAX).await?;
+        let list = serde_json::from_slice(&list)
+            .map_err(|error| CallError::Broken(format!("a list of models that is no JSON ({error})")))?;
         Ok(models::context_tokens(&list, endpoint.model.as_deref()))
     }
 
+    /// Passes a call of somebody else on, `path` below the base of the API, with this server's key, and waits for the head
+    /// of the answer, whatever its status.
+    ///
+    /// # Errors
+    /// [`CallError`] if there is no answer.
+    pub(in crate::edge) async fn pass(
+        &self,
+        endpoint: &ChatEndpoint,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, CallError> {
+        self.http.send(&endpoint.base, method, path, |request| request.headers(headers).body(body)).await
+    }
+
     /// Sends the request and waits for the response's headers.
-    async fn open(mut self, request: &ChatRequest, slot: Option<u16>) -> Result<Opened, ChatError> {
-        let endpoint = self.current_endpoint().await?;
+    async fn open(self, request: &ChatRequest, slot: Option<u16>) -> Result<Opened, CallError> {
+        let endpoint = self.endpoint().await?;
         let model = endpoint.model.as_deref();
-        let (body, parse): (_, ParseEvent) = match endpoint.api {
+        let body = match endpoint.api {
             LlmApi::Chat => {
                 let slot = slot.filter(|_| endpoint.slot_hint);
-                (completions::request_body(model, request, slot), completions::parse_event)
+                completions::request_body(model, request, slot)
             }
-            LlmApi::Responses => (responses::request_body(model, request), responses::parse_event),
+            LlmApi::Responses => responses::request_body(model, request),
         };
-        let mut call = self
-            .http
-            .post(endpoint.url)
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "text/event-stream")
-            .body(body);
-        if let Some(authorization) = endpoint.authorization {
-            call = call.header(AUTHORIZATION, authorization);
-        }
-        let response = call.send().await.map_err(|error| send_error(&error))?;
-        if response.status() != reqwest::StatusCode::OK {
-            return Err(status_error(response).await);
-        }
-        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        match content_type {
-            Some(found) if found.contains("json") || found.contains("html") => {
-                Err(ChatError::Broken(format!("found content type {found}, expected text/event-stream")))
+        let reply = self.http.call(&endpoint.base, Method::POST, endpoint.call(), |request| {
+            request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "text/event-stream").body(body)
+        });
+        let reply = reply.await?;
+        match reply.content_type() {
+            found if found.contains("json") || found.contains("html") => {
+                Err(CallError::Broken(format!("found content type {found}, expected text/event-stream")))
             }
-            _ => Ok(Opened { response, parse }),
+            _ => Ok(Opened { reply, api: endpoint.api }),
         }
     }
 
-    async fn current_endpoint(&mut self) -> Result<ChatEndpoint, ChatError> {
-        let unreachable = |reason: &str| ChatError::Unreachable(reason.to_owned());
-        let endpoint = tokio::time::timeout(self.timeouts.connect, self.endpoint.wait_for(Option::is_some))
+    /// Waits for the server to be there, at most the connect time-out.
+    ///
+    /// # Errors
+    /// [`CallError::Unreachable`].
+    pub(in crate::edge) async fn endpoint(&self) -> Result<ChatEndpoint, CallError> {
+        let unreachable = |reason: &str| CallError::Unreachable(reason.to_owned());
+        let mut endpoint = self.endpoint.clone();
+        let endpoint = tokio::time::timeout(self.timeouts.connect, endpoint.wait_for(Option::is_some))
             .await
             .map_err(|_| unreachable("it is being started again"))?
             .map_err(|_| unreachable("it has been shut down"))?;
         endpoint.clone().ok_or_else(|| unreachable("it is being started again"))
     }
-}
-
-fn send_error(error: &reqwest::Error) -> ChatError {
-    if error.is_connect() || error.is_timeout() {
-        ChatError::Unreachable(root_cause(error))
-    } else if error.is_builder() {
-        ChatError::Setup(root_cause(error))
-    } else {
-        ChatError::Broken(root_cause(error))
-    }
-}
-
-async fn status_error(mut response: reqwest::Response) -> ChatError {
-    let status = response.status();
-    let retry_after = response
-        .headers()
-        .get(reqwest::header::RETRY_AFTER)
-        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
-        .map(Duration::from_secs);
-    let body = http::error_body(&mut response).await;
-    let message = error_message(&body)
-        .unwrap_or_else(|| status.canonical_reason().unwrap_or("unknown status").to_owned());
-    ChatError::Status { status: status.as_u16(), message, retry_after }
 }

@@ -4,6 +4,7 @@ use serde::de::IgnoredAny;
 
 use super::ChatDelta;
 use super::chunk::CallFragment;
+use super::error::AnswerError;
 
 /// Most function names and arguments of one answer, bytes, text between its calls included (some 16,000 tokens).
 const CALL_BYTES_MAX: usize = 64 * 1_024;
@@ -38,8 +39,8 @@ impl AnswerOrder {
     /// Takes text of the answer, not empty.
     ///
     /// # Errors
-    /// Too much of it waits for calls; says what was found and expected.
-    pub(super) fn text(&mut self, text: String, deltas: &mut Vec<ChatDelta>) -> Result<(), String> {
+    /// [`AnswerError::CallBytes`]: too much of it waits for calls. [`AnswerError::NamelessCall`].
+    pub(super) fn text(&mut self, text: String, deltas: &mut Vec<ChatDelta>) -> Result<(), AnswerError> {
         self.advance(true, deltas)?;
         if self.front == self.parts.len() {
             deltas.push(ChatDelta::Text(text));
@@ -56,13 +57,17 @@ impl AnswerOrder {
     /// Takes a part of a call.
     ///
     /// # Errors
-    /// Too many bytes or calls, or a call without a name; says what was found and expected.
-    pub(super) fn call(&mut self, fragment: CallFragment, deltas: &mut Vec<ChatDelta>) -> Result<(), String> {
+    /// [`AnswerError`] for too many bytes or calls, or a call without a name.
+    pub(super) fn call(
+        &mut self,
+        fragment: CallFragment,
+        deltas: &mut Vec<ChatDelta>,
+    ) -> Result<(), AnswerError> {
         self.count(fragment.name.as_ref().map_or(0, String::len) + fragment.arguments.len())?;
         if let Some(call) = self.place(&fragment) {
             call.append(fragment);
         } else if self.parts.iter().filter(|part| matches!(part, Part::Call(_))).count() == CALLS_MAX {
-            return Err(format!("more than {CALLS_MAX} function calls"));
+            return Err(AnswerError::Calls(CALLS_MAX));
         } else {
             self.parts.push(Part::Call(Call::new(fragment)));
         }
@@ -73,8 +78,8 @@ impl AnswerOrder {
     /// stands behind it is dropped.
     ///
     /// # Errors
-    /// A call without a name.
-    pub(super) fn finish(&mut self, is_cut: bool, deltas: &mut Vec<ChatDelta>) -> Result<(), String> {
+    /// [`AnswerError::NamelessCall`].
+    pub(super) fn finish(&mut self, is_cut: bool, deltas: &mut Vec<ChatDelta>) -> Result<(), AnswerError> {
         for part in self.parts.drain(..).skip(self.front) {
             match part {
                 Part::Text(text) => deltas.push(ChatDelta::Text(text)),
@@ -91,16 +96,16 @@ impl AnswerOrder {
         Ok(())
     }
 
-    fn count(&mut self, bytes: usize) -> Result<(), String> {
+    fn count(&mut self, bytes: usize) -> Result<(), AnswerError> {
         self.bytes += bytes;
         if self.bytes > CALL_BYTES_MAX {
-            return Err(format!("more than {CALL_BYTES_MAX} bytes of function calls"));
+            return Err(AnswerError::CallBytes(CALL_BYTES_MAX));
         }
         Ok(())
     }
 
     /// Hands out what is due. `text_follows`: something else than a call has begun.
-    fn advance(&mut self, text_follows: bool, deltas: &mut Vec<ChatDelta>) -> Result<(), String> {
+    fn advance(&mut self, text_follows: bool, deltas: &mut Vec<ChatDelta>) -> Result<(), AnswerError> {
         let count = self.parts.len();
         while let Some(part) = self.parts.get_mut(self.front) {
             match part {
@@ -224,9 +229,9 @@ impl Call {
         self.handed_out = self.arguments.len();
     }
 
-    fn end(&mut self, deltas: &mut Vec<ChatDelta>) -> Result<(), String> {
+    fn end(&mut self, deltas: &mut Vec<ChatDelta>) -> Result<(), AnswerError> {
         if self.name.is_empty() {
-            return Err("a function call without the function's name".to_owned());
+            return Err(AnswerError::NamelessCall);
         }
         if !self.begun {
             deltas.push(ChatDelta::Call { name: self.name.clone() });
@@ -371,12 +376,10 @@ mod tests {
         let (mut order, mut deltas) = (AnswerOrder::default(), Vec::new());
         order.call(piece(0, Some("a"), &"x".repeat(CALL_BYTES_MAX - 1)), &mut deltas).expect("just fits");
         let error = order.call(piece(0, None, "x"), &mut deltas).expect_err("too long");
-        assert!(error.contains("65536 bytes"), "{error}");
+        assert_eq!(error, AnswerError::CallBytes(65_536));
         let mut order = AnswerOrder::default();
         let many = (0..1_000).map(|index| order.call(piece(index, Some("a"), ""), &mut deltas));
-        assert!(
-            many.into_iter().any(|outcome| outcome.is_err_and(|error| error.contains("128 function calls")))
-        );
+        assert!(many.into_iter().any(|outcome| outcome.is_err_and(|error| error == AnswerError::Calls(128))));
         let mut order = AnswerOrder::default();
         order.call(piece(0, None, "{}"), &mut deltas).expect("the name may follow");
         assert!(order.finish(false, &mut deltas).is_err());

@@ -7,7 +7,8 @@
 use serde_json::{Value, json};
 
 use super::chunk::{CallFragment, Chunk, Piece};
-use super::error::{error_text, first_words};
+use super::error::AnswerError;
+use crate::edge::outbound::http::{error_text, first_words};
 use crate::message::{
     ChatMessage, ChatRequest, FinishReason, FunctionTool, TokenUsage, ToolChoice, UserPart,
 };
@@ -103,13 +104,15 @@ fn tool_choice_body(choice: &ToolChoice) -> Value {
 /// Reads one event's data. Events of other types than those used are empty.
 ///
 /// # Errors
-/// What the server says is wrong, or that the data is no event.
-pub(super) fn parse_event(data: &[u8]) -> Result<Chunk, String> {
-    let event: Value = serde_json::from_slice(data)
-        .map_err(|error| format!("an event that is no JSON ({error}): {}", first_words(data)))?;
+/// [`AnswerError`]: the server reports one, or the data is no event.
+pub(super) fn parse_event(data: &[u8]) -> Result<Chunk, AnswerError> {
+    let event: Value =
+        serde_json::from_slice(data).map_err(|error| AnswerError::no_event("JSON", &error, data))?;
     let Some(kind) = event["type"].as_str() else {
-        let problem = || format!("an event without a type: {}", first_words(data));
-        return Err(error_text(&event["error"]).unwrap_or_else(problem));
+        return Err(match error_text(&event["error"]) {
+            None => AnswerError::NoType(first_words(data)),
+            said => AnswerError::Reported(said),
+        });
     };
     let delta = event["delta"].as_str();
     let mut chunk = Chunk::default();
@@ -182,19 +185,21 @@ fn finish_reason(incomplete: Option<&str>) -> FinishReason {
     }
 }
 
-fn failure(event: &Value) -> String {
-    [&event["response"]["error"], &event["error"], event]
-        .into_iter()
-        .find_map(error_text)
-        .unwrap_or_else(|| "the server reported an error".to_owned())
+fn failure(event: &Value) -> AnswerError {
+    let places = [&event["response"]["error"], &event["error"], event];
+    AnswerError::Reported(places.into_iter().find_map(error_text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(event: Value) -> Result<Chunk, String> {
+    fn parse(event: Value) -> Result<Chunk, AnswerError> {
         parse_event(event.to_string().as_bytes())
+    }
+
+    fn reported(message: &str) -> Result<Chunk, AnswerError> {
+        Err(AnswerError::Reported(Some(message.to_owned())))
     }
 
     #[test]
@@ -241,11 +246,8 @@ mod tests {
             assert_eq!((incomplete.finish, incomplete.usage), (Some(expected), None), "{reason}");
         }
         let failed = json!({"error": {"code": "server_error", "message": "out of memory"}});
-        assert_eq!(end("response.failed", failed), Err("out of memory".to_owned()));
-        assert_eq!(
-            end("response.failed", json!({"error": null})),
-            Err("the server reported an error".to_owned())
-        );
+        assert_eq!(end("response.failed", failed), reported("out of memory"));
+        assert_eq!(end("response.failed", json!({"error": null})), Err(AnswerError::Reported(None)));
     }
 
     #[test]
@@ -255,9 +257,9 @@ mod tests {
             json!({"type": "error", "error": {"message": "out of memory"}}),
             json!({"error": {"message": "out of memory"}}),
         ] {
-            assert_eq!(parse(event), Err("out of memory".to_owned()));
+            assert_eq!(parse(event), reported("out of memory"));
         }
-        assert!(parse(json!({"choices": []})).is_err_and(|problem| problem.contains("without a type")));
-        assert!(parse_event(b"<html>").is_err_and(|problem| problem.ends_with(": <html>")));
+        assert!(parse(json!({"choices": []})).is_err_and(|error| matches!(error, AnswerError::NoType(_))));
+        assert!(parse_event(b"<html>").is_err_and(|error| error.to_string().ends_with(": <html>")));
     }
 }

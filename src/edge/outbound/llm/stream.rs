@@ -12,11 +12,14 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::chunk::{CallFragment, Chunk, Piece};
+use super::error::AnswerError;
 use super::order::AnswerOrder;
 use super::rate_limit::rate_limits;
 use super::reasoning::ReasoningFilter;
 use super::sse::SseParser;
-use super::{ChatDelta, ChatError, ChatTimeouts, root_cause};
+use super::{ChatDelta, ChatTimeouts, completions, responses};
+use crate::config::LlmApi;
+use crate::edge::outbound::http::{CallError, Reply};
 use crate::message::{FinishReason, TokenUsage};
 
 /// How long the usage is waited for after the answer has ended. Only the usage can be lost by it.
@@ -29,16 +32,12 @@ const BODY_END_WAIT: Duration = Duration::from_millis(20);
 /// Longest reasoning without a word of the answer, bytes (some 16,000 tokens): a model that goes on has lost its way.
 const REASONING_BYTES_MAX: usize = 64 * 1_024;
 
-/// Reads the data of one event; the error says what is wrong with it, or what the server says is.
-pub(super) type ParseEvent = fn(&[u8]) -> Result<Chunk, String>;
-
-/// A response whose headers have come, and how its events are read.
+/// A response whose headers have come.
 pub(super) struct Opened {
-    pub(super) response: reqwest::Response,
-    pub(super) parse: ParseEvent,
+    pub(super) reply: Reply,
+    /// The API that its events are of.
+    pub(super) api: LlmApi,
 }
-
-type Opening = Pin<Box<dyn Future<Output = Result<Opened, ChatError>> + Send>>;
 
 /// One completion. Dropping it, at any moment, closes its socket.
 pub struct ChatStream {
@@ -56,20 +55,23 @@ pub struct ChatStream {
     finish: Option<FinishReason>,
     usage: TokenUsage,
     /// What has arrived and not been returned; an error or [`ChatDelta::Done`] is the last.
-    ready: VecDeque<Result<ChatDelta, ChatError>>,
+    ready: VecDeque<Result<ChatDelta, CallError>>,
 }
 
 enum Phase {
-    Opening(Opening),
+    Opening(Pin<Box<dyn Future<Output = Result<Opened, CallError>> + Send>>),
     Open(Box<Opened>),
     /// [`ChatDelta::Done`] or an error has been returned.
     Ended,
 }
 
 impl ChatStream {
-    pub(super) fn opening(opening: Opening, timeouts: ChatTimeouts) -> Self {
+    pub(super) fn opening(
+        opening: impl Future<Output = Result<Opened, CallError>> + Send + 'static,
+        timeouts: ChatTimeouts,
+    ) -> Self {
         Self {
-            phase: Phase::Opening(opening),
+            phase: Phase::Opening(Box::pin(opening)),
             timeouts,
             deadline: None,
             begun: false,
@@ -86,9 +88,9 @@ impl ChatStream {
     /// The next delta. Cancel safe: a call that is dropped loses nothing.
     ///
     /// # Errors
-    /// Each of [`ChatError`], after all text that came before it; the stream has ended then. A call after the end is
-    /// [`ChatError::Broken`].
-    pub async fn next(&mut self) -> Result<ChatDelta, ChatError> {
+    /// Each of [`CallError`], after all text that came before it; the stream has ended then. A call after the end is
+    /// [`CallError::Broken`].
+    pub async fn next(&mut self) -> Result<ChatDelta, CallError> {
         while self.ready.is_empty() {
             if let Err(error) = self.advance().await {
                 self.ready.push_back(Err(error));
@@ -103,65 +105,66 @@ impl ChatStream {
     }
 
     /// Waits for the next thing to happen on the socket.
-    async fn advance(&mut self) -> Result<(), ChatError> {
+    async fn advance(&mut self) -> Result<(), CallError> {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.timeouts.first_token);
         match &mut self.phase {
             Phase::Opening(opening) => match timeout_at(deadline, opening).await {
                 Ok(opened) => {
                     let opened = opened?;
-                    let limits = rate_limits(opened.response.headers());
+                    let limits = rate_limits(opened.reply.headers());
                     self.ready.extend(limits.map(|limits| Ok(ChatDelta::RateLimits(limits))));
                     self.phase = Phase::Open(Box::new(opened));
                 }
                 Err(_) => return self.silence(),
             },
             Phase::Open(opened) => {
-                match (timeout_at(deadline, opened.response.chunk()).await, opened.parse) {
-                    (Ok(Ok(Some(bytes))), parse) => self.read(&bytes, parse)?,
-                    (Ok(Ok(None)), parse) => self.end_of_body(parse)?,
+                let api = opened.api;
+                match timeout_at(deadline, opened.reply.chunk()).await {
+                    Ok(Ok(Some(bytes))) => self.read(&bytes, api)?,
+                    Ok(Ok(None)) => self.end_of_body(api)?,
                     // After the answer's end a torn connection is as good as a closed one.
-                    (Ok(Err(_)), _) if self.finish.is_some() => self.done()?,
-                    (Ok(Err(error)), _) => return Err(ChatError::Broken(root_cause(&error))),
-                    (Err(_), _) => return self.silence(),
+                    Ok(Err(_)) if self.finish.is_some() => self.done()?,
+                    Ok(Err(error)) => return Err(error),
+                    Err(_) => return self.silence(),
                 }
             }
-            Phase::Ended => return Err(ChatError::Broken("it was read after its end".to_owned())),
+            Phase::Ended => return Err(CallError::Broken("it was read after its end".to_owned())),
         }
         Ok(())
     }
 
     /// Nothing came until the deadline.
-    fn silence(&mut self) -> Result<(), ChatError> {
+    fn silence(&mut self) -> Result<(), CallError> {
         if self.finish.is_some() {
             self.done()
         } else if self.begun {
-            Err(ChatError::Stalled(self.timeouts.between_tokens))
+            Err(CallError::Stalled(self.timeouts.between_tokens))
         } else {
-            Err(ChatError::FirstTokenTimeout(self.timeouts.first_token))
+            Err(CallError::Timeout(self.timeouts.first_token))
         }
     }
 
-    fn read(&mut self, bytes: &[u8], parse: ParseEvent) -> Result<(), ChatError> {
+    fn read(&mut self, bytes: &[u8], api: LlmApi) -> Result<(), CallError> {
         let mut events = Vec::new();
         let outcome = self.parser.feed(bytes, |event| events.push(event));
-        if self.events(events, parse)? {
+        if self.events(events, api)? {
             return self.done();
         }
-        outcome.map_err(|error| ChatError::Broken(error.to_string()))
+        Ok(outcome.map_err(AnswerError::from)?)
     }
 
-    fn end_of_body(&mut self, parse: ParseEvent) -> Result<(), ChatError> {
+    fn end_of_body(&mut self, api: LlmApi) -> Result<(), CallError> {
         let mut events = Vec::new();
         self.parser.finish(|event| events.push(event));
-        self.events(events, parse)?;
+        self.events(events, api)?;
         if self.finish.is_none() {
-            return Err(ChatError::Broken("it closed before the answer was complete".to_owned()));
+            return Err(CallError::Broken("it closed before the answer was complete".to_owned()));
         }
         self.done()
     }
 
     /// Whether `events` end with the API's end mark; what follows that is not read.
-    fn events(&mut self, events: Vec<Vec<u8>>, parse: ParseEvent) -> Result<bool, ChatError> {
+    fn events(&mut self, events: Vec<Vec<u8>>, api: LlmApi) -> Result<bool, CallError> {
         for event in events {
             let event = event.trim_ascii();
             if event == b"[DONE]" {
@@ -169,7 +172,7 @@ impl ChatStream {
                 self.finish.get_or_insert(FinishReason::Stop);
                 return Ok(true);
             }
-            if !event.is_empty() && self.chunk(parse(event).map_err(ChatError::Broken)?)? {
+            if !event.is_empty() && self.chunk(parse(api, event)?)? {
                 return Ok(true);
             }
         }
@@ -177,7 +180,7 @@ impl ChatStream {
     }
 
     /// Whether nothing follows.
-    fn chunk(&mut self, chunk: Chunk) -> Result<bool, ChatError> {
+    fn chunk(&mut self, chunk: Chunk) -> Result<bool, CallError> {
         for piece in chunk.pieces {
             self.begun = true;
             self.deadline = Some(Instant::now() + self.timeouts.between_tokens);
@@ -197,7 +200,7 @@ impl ChatStream {
         Ok(chunk.is_last)
     }
 
-    fn text(&mut self, written: &str) -> Result<(), ChatError> {
+    fn text(&mut self, written: &str) -> Result<(), CallError> {
         let thought_before = self.filter.is_inside();
         let mut text = String::new();
         self.filter.feed(written, &mut text);
@@ -211,24 +214,24 @@ impl ChatStream {
         }
     }
 
-    fn thought(&mut self, bytes: usize) -> Result<(), ChatError> {
+    fn thought(&mut self, bytes: usize) -> Result<(), CallError> {
         self.reasoning_bytes += bytes;
         if self.reasoning_bytes > REASONING_BYTES_MAX {
             let problem = format!("more than {REASONING_BYTES_MAX} bytes of reasoning without an answer");
-            return Err(ChatError::Broken(problem));
+            return Err(CallError::Broken(problem));
         }
         self.ready.push_back(Ok(ChatDelta::Reasoning));
         Ok(())
     }
 
-    fn call(&mut self, fragment: CallFragment) -> Result<(), ChatError> {
+    fn call(&mut self, fragment: CallFragment) -> Result<(), CallError> {
         self.reasoning_bytes = 0;
         self.flush_filter()?;
         self.order(|order, deltas| order.call(fragment, deltas))
     }
 
     /// No more text comes for now: what looked like the beginning of a tag is none.
-    fn flush_filter(&mut self) -> Result<(), ChatError> {
+    fn flush_filter(&mut self) -> Result<(), CallError> {
         let mut text = String::new();
         self.filter.finish(&mut text);
         if text.is_empty() { Ok(()) } else { self.order(|order, deltas| order.text(text, deltas)) }
@@ -236,16 +239,16 @@ impl ChatStream {
 
     fn order(
         &mut self,
-        take: impl FnOnce(&mut AnswerOrder, &mut Vec<ChatDelta>) -> Result<(), String>,
-    ) -> Result<(), ChatError> {
+        take: impl FnOnce(&mut AnswerOrder, &mut Vec<ChatDelta>) -> Result<(), AnswerError>,
+    ) -> Result<(), CallError> {
         let mut deltas = Vec::new();
         let outcome = take(&mut self.order, &mut deltas);
         self.ready.extend(deltas.into_iter().map(Ok));
-        outcome.map_err(ChatError::Broken)
+        Ok(outcome?)
     }
 
     /// The answer is complete: what was held back, then the end.
-    fn done(&mut self) -> Result<(), ChatError> {
+    fn done(&mut self) -> Result<(), CallError> {
         self.flush_filter()?;
         let finish = self.finish.expect("only called after the answer has ended");
         let is_cut = finish != FinishReason::Stop;
@@ -259,10 +262,17 @@ impl ChatStream {
         if let Phase::Open(opened) = &mut self.phase {
             // An error and no end alike: the connection is closed by the drop.
             let _ =
-                timeout(BODY_END_WAIT, async { while let Ok(Some(_)) = opened.response.chunk().await {} })
-                    .await;
+                timeout(BODY_END_WAIT, async { while let Ok(Some(_)) = opened.reply.chunk().await {} }).await;
         }
         self.phase = Phase::Ended;
+    }
+}
+
+/// Reads the data of one event.
+fn parse(api: LlmApi, event: &[u8]) -> Result<Chunk, AnswerError> {
+    match api {
+        LlmApi::Chat => completions::parse_event(event),
+        LlmApi::Responses => responses::parse_event(event),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Bytes of a spoken answer → samples: raw PCM or WAV, cut anywhere, and nothing else.
 
 use crate::audio::SampleRate;
-use crate::audio::wav::{WavFormat, WavHeader};
+use crate::audio::wav::{WavError, WavFormat, WavHeader};
+use crate::edge::outbound::http::CallError;
 
 /// Content types of answers that are read; which of the two formats it is, the first bytes say.
 const AUDIO_TYPES: [&str; 7] = [
@@ -19,6 +20,32 @@ const COMPRESSED: [(&[u8], &str); 3] = [(b"ID3", "MP3"), (b"OggS", "Ogg"), (b"fL
 
 /// Bytes that are needed to tell the formats apart.
 const BEGINNING: usize = 12;
+
+/// Why an answer holds no audio that is read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PcmError {
+    /// The content type is of something else.
+    #[error("found content type {0:?}, expected audio/pcm or audio/wav")]
+    ContentType(String),
+    /// The content type has a rate that no audio has.
+    #[error("found a rate of {0:?}, expected 8000 to 48000")]
+    Rate(String),
+    /// The audio is compressed, in the format of this name.
+    #[error("found {0}, expected PCM or WAV")]
+    Compressed(&'static str),
+    /// The header is not one that is read.
+    #[error(transparent)]
+    Wav(#[from] WavError),
+    /// The answer ended within the header.
+    #[error("found a WAV header without its end")]
+    Header,
+}
+
+impl From<PcmError> for CallError {
+    fn from(error: PcmError) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
 
 #[derive(Debug)]
 enum State {
@@ -42,20 +69,18 @@ impl PcmReader {
     /// little-endian, mono, unless the type has a `rate`.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub(super) fn new(content_type: &str) -> Result<Self, String> {
+    /// [`PcmError::ContentType`], [`PcmError::Rate`].
+    pub(super) fn new(content_type: &str) -> Result<Self, PcmError> {
         let mut parts = content_type.split(';');
         let essence = parts.next().unwrap_or_default();
         if !AUDIO_TYPES.contains(&essence) {
-            return Err(format!("found content type {essence:?}, expected audio/pcm or audio/wav"));
+            return Err(PcmError::ContentType(essence.to_owned()));
         }
         let rate = match parts.find_map(|part| part.strip_prefix("rate=")) {
             None => SampleRate::HZ_24K,
-            Some(text) => text
-                .parse()
-                .ok()
-                .and_then(SampleRate::new)
-                .ok_or_else(|| format!("found a rate of {text:?}, expected 8000 to 48000"))?,
+            Some(text) => {
+                text.parse().ok().and_then(SampleRate::new).ok_or_else(|| PcmError::Rate(text.to_owned()))?
+            }
         };
         Ok(Self { state: State::Beginning, format: WavFormat::pcm16(rate), rest: Vec::new() })
     }
@@ -68,15 +93,15 @@ impl PcmReader {
     /// Takes bytes and appends the samples that are whole by now.
     ///
     /// # Errors
-    /// What is no audio.
-    pub(super) fn push(&mut self, bytes: &[u8], samples: &mut Vec<f32>) -> Result<(), String> {
+    /// [`PcmError`] for bytes that are no audio.
+    pub(super) fn push(&mut self, bytes: &[u8], samples: &mut Vec<f32>) -> Result<(), PcmError> {
         self.rest.extend_from_slice(bytes);
         if let State::Beginning = self.state {
             if self.rest.len() < BEGINNING {
                 return Ok(());
             }
             if WavHeader::is_wav(&self.rest) {
-                let header = WavHeader::parse(&self.rest).map_err(|error| error.to_string())?;
+                let header = WavHeader::parse(&self.rest)?;
                 let Some(header) = header else { return Ok(()) };
                 self.format = header.format;
                 self.rest.drain(..header.start);
@@ -92,11 +117,11 @@ impl PcmReader {
     /// Nothing follows. Half a sample at the end is no sample.
     ///
     /// # Errors
-    /// What is no audio.
-    pub(super) fn finish(&mut self, samples: &mut Vec<f32>) -> Result<(), String> {
+    /// [`PcmError`] for bytes that are no audio.
+    pub(super) fn finish(&mut self, samples: &mut Vec<f32>) -> Result<(), PcmError> {
         if let State::Beginning = self.state {
             if WavHeader::is_wav(&self.rest) {
-                return Err("found a WAV header without its end".to_owned());
+                return Err(PcmError::Header);
             }
             self.begin_raw()?;
             self.take(samples);
@@ -104,9 +129,9 @@ impl PcmReader {
         Ok(())
     }
 
-    fn begin_raw(&mut self) -> Result<(), String> {
+    fn begin_raw(&mut self) -> Result<(), PcmError> {
         if let Some((_, name)) = COMPRESSED.iter().find(|(magic, _)| self.rest.starts_with(magic)) {
-            return Err(format!("found {name}, expected PCM or WAV"));
+            return Err(PcmError::Compressed(name));
         }
         self.state = State::Samples { left: None };
         Ok(())
@@ -132,7 +157,7 @@ mod tests {
     use super::*;
     use crate::audio::wav;
 
-    fn read(content_type: &str, pieces: &[&[u8]]) -> Result<(Vec<i32>, u32), String> {
+    fn read(content_type: &str, pieces: &[&[u8]]) -> Result<(Vec<i32>, u32), PcmError> {
         let mut reader = PcmReader::new(content_type)?;
         let mut samples = Vec::new();
         for piece in pieces {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use reqwest::multipart::{Form, Part};
 
-use super::{Caller, SpeechError, root_cause, within};
+use super::SpeechServer;
 use crate::audio::SampleRate;
 use crate::audio::wav;
-use crate::edge::outbound::api_base::ApiBase;
+use crate::edge::outbound::http::{ApiBase, CallError, within};
 use crate::language::Language;
 use crate::message::SpeechHints;
 
@@ -33,7 +33,7 @@ pub struct Heard {
 /// A server that recognises speech.
 #[derive(Clone, Debug)]
 pub struct Recogniser {
-    caller: Caller,
+    server: SpeechServer,
     /// Whether it is asked for all that it knows, the language among it.
     verbose: bool,
     limit: Duration,
@@ -44,26 +44,31 @@ impl Recogniser {
     /// asked for `verbose_json`, which names the language.
     ///
     /// # Errors
-    /// What is wrong, if the system has no trusted root certificates and the address needs them.
-    pub fn new(base: ApiBase, model: Option<String>, verbose: bool, limit: Duration) -> Result<Self, String> {
-        Ok(Self { caller: Caller::new(base, model)?, verbose, limit })
+    /// [`CallError::Setup`] if the system has no trusted root certificates and the address needs them.
+    pub fn new(
+        base: ApiBase,
+        model: Option<String>,
+        verbose: bool,
+        limit: Duration,
+    ) -> Result<Self, CallError> {
+        Ok(Self { server: SpeechServer::new(base, model)?, verbose, limit })
     }
 
     /// What was said in `audio`, mono, 16 kHz. Speech too short to tell its language is heard in the recent one. Dropping
     /// the future ends the request.
     ///
     /// # Errors
-    /// Each of [`SpeechError`].
-    pub async fn transcribe(&self, audio: &[i16], hints: SpeechHints) -> Result<Heard, SpeechError> {
+    /// Each of [`CallError`].
+    pub async fn transcribe(&self, audio: &[i16], hints: SpeechHints) -> Result<Heard, CallError> {
         within(self.limit, self.ask(audio, hints)).await
     }
 
-    async fn ask(&self, audio: &[i16], hints: SpeechHints) -> Result<Heard, SpeechError> {
+    async fn ask(&self, audio: &[i16], hints: SpeechHints) -> Result<Heard, CallError> {
         let format = if self.verbose { "verbose_json" } else { "json" };
         let file = Part::bytes(recording(audio)).file_name("audio.wav");
-        let file = file.mime_str("audio/wav").map_err(|error| SpeechError::Broken(error.to_string()))?;
+        let file = file.mime_str("audio/wav").map_err(|error| CallError::Broken(error.to_string()))?;
         let mut form = Form::new().part("file", file).text("response_format", format);
-        if let Some(model) = &self.caller.model {
+        if let Some(model) = &self.server.model {
             form = form.text("model", model.clone());
         }
         let recent = hints.recent.filter(|_| audio.len() < SHORT_SAMPLES);
@@ -76,9 +81,9 @@ impl Recogniser {
         if let Some(prompt) = hints.prompt {
             form = form.text("prompt", prompt.as_str().to_owned());
         }
-        let (response, content_type) =
-            self.caller.post("audio/transcriptions", |request| request.multipart(form)).await?;
-        let body = whole(response).await?;
+        let reply = self.server.post("audio/transcriptions", |request| request.multipart(form)).await?;
+        let content_type = reply.content_type();
+        let body = reply.whole(ANSWER_BYTES_MAX).await?;
         match content_type.split(';').next() {
             Some("application/json") => {
                 let heard = heard(&body)?;
@@ -90,7 +95,7 @@ impl Recogniser {
             }
             _ => {
                 let problem = format!("found content type {content_type:?}, expected application/json");
-                Err(SpeechError::Broken(problem))
+                Err(CallError::Broken(problem))
             }
         }
     }
@@ -106,25 +111,12 @@ fn recording(audio: &[i16]) -> Vec<u8> {
     file
 }
 
-async fn whole(mut response: reqwest::Response) -> Result<Vec<u8>, SpeechError> {
-    let mut body = Vec::new();
-    while let Some(bytes) = response.chunk().await.map_err(|error| SpeechError::Broken(root_cause(&error)))? {
-        body.extend_from_slice(&bytes);
-        if body.len() > ANSWER_BYTES_MAX {
-            return Err(SpeechError::Broken(format!(
-                "found a transcript of more than {ANSWER_BYTES_MAX} bytes"
-            )));
-        }
-    }
-    Ok(body)
-}
-
-fn heard(body: &[u8]) -> Result<Heard, SpeechError> {
+fn heard(body: &[u8]) -> Result<Heard, CallError> {
     let answer: serde_json::Value =
-        serde_json::from_slice(body).map_err(|error| SpeechError::Broken(format!("JSON: {error}")))?;
+        serde_json::from_slice(body).map_err(|error| CallError::Broken(format!("JSON: {error}")))?;
     let Some(serde_json::Value::String(text)) = answer.get("text") else {
         let problem = "found no text in the answer, expected {\"text\": \"…\"}";
-        return Err(SpeechError::Broken(problem.to_owned()));
+        return Err(CallError::Broken(problem.to_owned()));
     };
     let language = answer.get("language").and_then(serde_json::Value::as_str).and_then(Language::named);
     Ok(Heard { text: trimmed(text), language })

@@ -6,9 +6,9 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::json;
 
 use super::pcm::PcmReader;
-use super::{Caller, SpeechError, VoiceNames, root_cause, within};
+use super::{SpeechServer, VoiceNames};
 use crate::audio::SampleRate;
-use crate::edge::outbound::api_base::ApiBase;
+use crate::edge::outbound::http::{ApiBase, CallError, Reply, within};
 use crate::language::Language;
 use crate::limits::CLAUSE_SECONDS_MAX;
 
@@ -18,7 +18,7 @@ const SPEECH_SECONDS_MAX: usize = 4 * CLAUSE_SECONDS_MAX;
 /// A server that speaks.
 #[derive(Clone, Debug)]
 pub struct Voice {
-    caller: Caller,
+    server: SpeechServer,
     names: VoiceNames,
     limit: Duration,
 }
@@ -27,14 +27,14 @@ impl Voice {
     /// The voices `names` of `model` at `base`. `limit` is the longest wait for the first audio, and between two pieces.
     ///
     /// # Errors
-    /// What is wrong, if the system has no trusted root certificates and the address needs them.
+    /// [`CallError::Setup`] if the system has no trusted root certificates and the address needs them.
     pub fn new(
         base: ApiBase,
         model: Option<String>,
         names: VoiceNames,
         limit: Duration,
-    ) -> Result<Self, String> {
-        Ok(Self { caller: Caller::new(base, model)?, names, limit })
+    ) -> Result<Self, CallError> {
+        Ok(Self { server: SpeechServer::new(base, model)?, names, limit })
     }
 
     /// Whether it has voices for different languages.
@@ -47,33 +47,33 @@ impl Voice {
     /// future or the stream ends the request.
     ///
     /// # Errors
-    /// Each of [`SpeechError`]: status and content type are checked before any byte counts as audio.
+    /// Each of [`CallError`]: status and content type are checked before any byte counts as audio.
     pub async fn speak(
         &self,
         text: &str,
         speed: f32,
         language: Option<Language>,
-    ) -> Result<VoiceStream, SpeechError> {
+    ) -> Result<VoiceStream, CallError> {
         let mut body = json!({"input": text, "response_format": "pcm", "speed": speed});
-        if let Some(model) = &self.caller.model {
+        if let Some(model) = &self.server.model {
             body["model"] = json!(model);
         }
         if let Some(name) = self.names.of(language) {
             body["voice"] = json!(name);
         }
-        let post = self.caller.post("audio/speech", |request| {
+        let post = self.server.post("audio/speech", |request| {
             request.header(CONTENT_TYPE, "application/json").body(body.to_string())
         });
-        let (response, content_type) = within(self.limit, post).await?;
-        let pcm = PcmReader::new(&content_type).map_err(SpeechError::Broken)?;
-        Ok(VoiceStream { response, pcm, limit: self.limit, samples: 0 })
+        let reply = within(self.limit, post).await?;
+        let pcm = PcmReader::new(&reply.content_type())?;
+        Ok(VoiceStream { reply, pcm, limit: self.limit, samples: 0 })
     }
 }
 
 /// Speech that is coming in.
 #[derive(Debug)]
 pub struct VoiceStream {
-    response: reqwest::Response,
+    reply: Reply,
     pcm: PcmReader,
     limit: Duration,
     /// Samples so far.
@@ -84,25 +84,21 @@ impl VoiceStream {
     /// The next samples, mono, and their rate; `None`: that was all.
     ///
     /// # Errors
-    /// Each of [`SpeechError`] but a status; what came before is good.
-    pub async fn next(&mut self) -> Result<Option<(Vec<f32>, SampleRate)>, SpeechError> {
+    /// Each of [`CallError`] but a status; what came before is good.
+    pub async fn next(&mut self) -> Result<Option<(Vec<f32>, SampleRate)>, CallError> {
         loop {
-            let chunk = async {
-                self.response.chunk().await.map_err(|error| SpeechError::Broken(root_cause(&error)))
-            };
-            let chunk = within(self.limit, chunk).await?;
+            let chunk = within(self.limit, self.reply.chunk()).await?;
             let is_end = chunk.is_none();
             let mut samples = Vec::new();
             match chunk {
                 Some(bytes) => self.pcm.push(&bytes, &mut samples),
                 None => self.pcm.finish(&mut samples),
-            }
-            .map_err(SpeechError::Broken)?;
+            }?;
             self.samples += samples.len();
             let rate = self.pcm.rate();
             if self.samples > SPEECH_SECONDS_MAX * rate.hz() as usize {
                 let problem = format!("found more than {SPEECH_SECONDS_MAX} s of speech for one clause");
-                return Err(SpeechError::Broken(problem));
+                return Err(CallError::Broken(problem));
             }
             if !samples.is_empty() {
                 return Ok(Some((samples, rate)));

@@ -3,6 +3,19 @@
 use crate::config::VoiceName;
 use crate::language::Language;
 
+/// Two voices are given for one language, or two for all others.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--tts-voice: found {first:?} and {second:?}{}, expected one", of(*.language))]
+pub struct VoiceNamesError {
+    first: String,
+    second: String,
+    language: Option<Language>,
+}
+
+fn of(language: Option<Language>) -> String {
+    language.map_or_else(String::new, |language| format!(" for {}", language.code()))
+}
+
 /// The voices of a server by language.
 #[derive(Clone, Debug, Default)]
 pub struct VoiceNames {
@@ -15,8 +28,8 @@ impl VoiceNames {
     /// These voices.
     ///
     /// # Errors
-    /// What is wrong, if two are for one language.
-    pub fn new(given: &[VoiceName]) -> Result<Self, String> {
+    /// [`VoiceNamesError`] if two are for one language.
+    pub fn new(given: &[VoiceName]) -> Result<Self, VoiceNamesError> {
         let mut names = Self::default();
         for VoiceName { language, name } in given {
             let before = match language {
@@ -29,9 +42,8 @@ impl VoiceNames {
                     before
                 }
             };
-            if let Some(before) = before {
-                let of = language.map_or_else(String::new, |language| format!(" for {}", language.code()));
-                return Err(format!("--tts-voice: found {before:?} and {name:?}{of}, expected one"));
+            if let Some(first) = before {
+                return Err(VoiceNamesError { first, second: name.clone(), language: *language });
             }
         }
         Ok(names)
@@ -65,7 +77,7 @@ impl VoiceNames {
 mod tests {
     use super::*;
 
-    fn names(given: &[&str]) -> Result<VoiceNames, String> {
+    fn names(given: &[&str]) -> Result<VoiceNames, VoiceNamesError> {
         let given: Vec<VoiceName> = given.iter().map(|name| name.parse().expect("a voice")).collect();
         VoiceNames::new(&given)
     }
@@ -101,7 +113,7 @@ mod tests {
     #[test]
     fn two_voices_for_one_language_are_refused() {
         for given in [&["a", "b"], &["fr=a", "FR=b"]] {
-            assert!(names(given).is_err_and(|problem| problem.contains("expected one")), "{given:?}");
+            assert!(names(given).is_err_and(|error| error.to_string().contains("expected one")), "{given:?}");
         }
     }
 }

@@ -1,0 +1,33 @@
+//! Failed calls of a language model in the words of this program.
+
+use crate::edge::outbound::http::CallError;
+use crate::message::FailureCode;
+
+/// Names the failure as it travels in a ring.
+#[must_use]
+pub fn failure_code(error: &CallError) -> FailureCode {
+    match error {
+        CallError::Setup(_) | CallError::Unreachable(_) => FailureCode::LlmUnreachable,
+        CallError::Status { status, .. } => FailureCode::LlmStatus(*status),
+        CallError::Timeout(_) => FailureCode::LlmFirstTokenTimeout,
+        CallError::Stalled(_) => FailureCode::LlmStalled,
+        CallError::Broken(_) => FailureCode::LlmBrokenStream,
+    }
+}
+
+/// Says the first words of the server's own message, for the client; where it said nothing, what happened.
+#[must_use]
+pub fn failure_detail(error: &CallError) -> String {
+    match error {
+        CallError::Setup(message) | CallError::Broken(message) | CallError::Status { message, .. } => {
+            message.clone()
+        }
+        CallError::Unreachable(_) => "the language model server cannot be reached".to_owned(),
+        CallError::Timeout(limit) => {
+            format!("the language model sent no token within {} ms", limit.as_millis())
+        }
+        CallError::Stalled(limit) => {
+            format!("the language model stopped: no token for {} ms", limit.as_millis())
+        }
+    }
+}
