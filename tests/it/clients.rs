@@ -24,6 +24,7 @@ const OPENAI: Client =
     Client { interpreter: "python", program: "realtime.py", pins: &["requirements/openai.txt"] };
 
 /// The same package against the endpoints beside the Realtime one.
+#[cfg(feature = "builtin-llm")]
 const ENDPOINTS: Client =
     Client { interpreter: "python", program: "endpoints.py", pins: &["requirements/openai.txt"] };
 
