@@ -7,103 +7,124 @@ use std::str::FromStr;
 use crate::language::Language;
 
 /// Starts the server.
+///
+/// The texts of the fields are what `antiphon serve --help` prints.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ServeArgs {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub host: IpAddr,
-    /// Port to listen on; 0 takes a free one, the ready line names it
+    /// Port to listen on; 0 takes a free one, which the ready line names
     #[arg(long, default_value_t = 8765)]
     pub port: u16,
-    /// Conversations at a time [default: as the profile says]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=crate::limits::UNITS_MAX as i64))]
+    /// Conversations at a time [default: as the hardware profile says]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=crate::limits::UNITS_MAX as i64))]
     pub units: Option<u16>,
-    /// Hardware profile: auto, the name of a built-in one, or a TOML file
+    /// Hardware profile: auto for the best match, the name of a built-in one, or a TOML file
     #[arg(long, value_name = "auto|NAME|FILE", default_value = "auto")]
     pub profile: String,
-    /// Real models, or deterministic fakes for engine tests and benches
-    #[arg(long, value_enum, default_value_t = Stages::Real)]
-    pub stages: Stages,
-    /// Voice activity detector; energy is a fake and needs --stages fake [default: silero, with fake stages energy]
-    #[arg(long, value_enum)]
-    pub vad: Option<Detector>,
-    /// Base address of an OpenAI-compatible server, up to and including /v1 [default: the built-in model]
-    #[arg(long, value_name = "URL")]
-    pub llm_url: Option<String>,
-    /// API of that server [default: as the address ends, else chat]
-    #[arg(long, value_enum, requires = "llm_url")]
-    pub llm_api: Option<LlmApi>,
-    /// Model to ask that server for
-    #[arg(long, value_name = "NAME", requires = "llm_url")]
-    pub llm_model: Option<String>,
-    /// Environment variable that holds that server's key
-    #[arg(long, value_name = "VARIABLE", requires = "llm_url")]
-    pub llm_key_env: Option<String>,
-    /// Model file for the built-in language model [default: SmolLM2-135M-Instruct]
-    #[arg(long, value_name = "FILE", conflicts_with = "llm_url")]
-    pub llm_gguf: Option<PathBuf>,
-    /// Tokens of prompt and answer together [default: as that server's list of models says, else 32768; built-in: 2048]
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(512..=16_777_216))]
-    pub llm_context: Option<u32>,
-    /// That server's model sees no pictures: refuse them; else they are passed on, and what comes of it is that server's
-    #[arg(long, requires = "llm_url", conflicts_with = "llm_image_urls")]
-    pub llm_no_images: bool,
-    /// Pass web addresses of pictures on to that server, which then fetches them; else only pictures within the message
-    #[arg(long, requires = "llm_url")]
-    pub llm_image_urls: bool,
-    /// Seconds until the language model's first token [default: 20]
-    #[arg(long, value_name = "SECONDS")]
-    pub llm_first_token_s: Option<f64>,
-    /// Seconds between two tokens of the language model [default: 10]
-    #[arg(long, value_name = "SECONDS")]
-    pub llm_between_tokens_s: Option<f64>,
-    /// Base address of a server with /audio/transcriptions, up to and including /v1 [default: the built-in recogniser]
-    #[arg(long, value_name = "URL")]
-    pub stt_url: Option<String>,
-    /// Model to ask that server for
-    #[arg(long, value_name = "NAME", requires = "stt_url")]
-    pub stt_model: Option<String>,
-    /// What that server is asked for; verbose_json names the language spoken, and not every server has it
-    #[arg(long, value_enum, requires = "stt_url", default_value_t = SttFormat::Json)]
-    pub stt_format: SttFormat,
-    /// Environment variable that holds that server's key
-    #[arg(long, value_name = "VARIABLE", requires = "stt_url")]
-    pub stt_key_env: Option<String>,
-    /// Seconds until that server has answered
-    #[arg(long, value_name = "SECONDS", requires = "stt_url", default_value_t = 30.0)]
-    pub stt_timeout_s: f64,
-    /// Base address of a server with /audio/speech, up to and including /v1 [default: the built-in voice]
-    #[arg(long, value_name = "URL")]
-    pub tts_url: Option<String>,
-    /// Model to ask that server for
-    #[arg(long, value_name = "NAME", requires = "tts_url")]
-    pub tts_model: Option<String>,
-    /// Voice to ask that server for; again with a language before it, fr=NAME, for text in that language
-    #[arg(long, value_name = "[LANGUAGE=]NAME", requires = "tts_url")]
-    pub tts_voice: Vec<VoiceName>,
-    /// Environment variable that holds that server's key
-    #[arg(long, value_name = "VARIABLE", requires = "tts_url")]
-    pub tts_key_env: Option<String>,
-    /// Seconds until that server's first audio, and between two pieces of it
-    #[arg(long, value_name = "SECONDS", requires = "tts_url", default_value_t = 10.0)]
-    pub tts_timeout_s: f64,
+    /// Folder of the model files [default: ANTIPHON_CACHE, else antiphon/models in the user's cache directory]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
     /// Serve /v1/audio/transcriptions and /v1/audio/speech on this server's models, and pass /v1/chat/completions,
     /// /v1/responses and /v1/models on to its language model
     #[arg(long)]
     pub serve_endpoints: bool,
-    /// How text becomes phonemes: the built-in dictionary, or espeak-ng (GPL) if it is installed
-    #[arg(long, value_enum, default_value_t = Phonemizer::Dictionary)]
-    pub phonemizer: Phonemizer,
+
     /// Instructions of a session that brings none
-    #[arg(long, value_name = "TEXT", default_value = DEFAULT_INSTRUCTIONS)]
+    #[arg(long, value_name = "TEXT", default_value = DEFAULT_INSTRUCTIONS, help_heading = SESSIONS)]
     pub instructions: String,
     /// Tell the language model which language the user speaks, where that is known, and to answer in it
-    #[arg(long)]
+    #[arg(long, help_heading = SESSIONS)]
     pub language_prompt: bool,
-    /// Folder of the model files [default: ANTIPHON_CACHE, else antiphon/models in the user's cache directory]
-    #[arg(long, value_name = "DIR")]
-    pub cache: Option<PathBuf>,
+
+    /// OpenAI-compatible server of the language model, up to and including /v1 [default: the built-in model]
+    #[arg(long, value_name = "URL", help_heading = LANGUAGE_MODEL)]
+    pub llm_url: Option<String>,
+    /// API of the language model's server [default: as the end of --llm-url says, else chat]
+    #[arg(long, value_enum, requires = "llm_url", help_heading = LANGUAGE_MODEL)]
+    pub llm_api: Option<LlmApi>,
+    /// Model to ask the language model's server for [default: its only one]
+    #[arg(long, value_name = "NAME", requires = "llm_url", help_heading = LANGUAGE_MODEL)]
+    pub llm_model: Option<String>,
+    /// Environment variable that holds the key of the language model's server [default: no key]
+    #[arg(long, value_name = "VARIABLE", requires = "llm_url", help_heading = LANGUAGE_MODEL)]
+    pub llm_key_env: Option<String>,
+    /// Model file for the built-in language model [default: SmolLM2-135M-Instruct]
+    #[arg(long, value_name = "FILE", conflicts_with = "llm_url", help_heading = LANGUAGE_MODEL)]
+    pub llm_gguf: Option<PathBuf>,
+    /// Tokens of prompt and answer together [default: what the server's list of models says, else 32768; built-in: 2048]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(512..=16_777_216), help_heading = LANGUAGE_MODEL)]
+    pub llm_context: Option<u32>,
+    /// Refuse pictures, because the model sees none; without this flag they are passed on to the server
+    #[arg(long, requires = "llm_url", conflicts_with = "llm_image_urls", help_heading = LANGUAGE_MODEL)]
+    pub llm_no_images: bool,
+    /// Accept web addresses of pictures, which the language model's server then fetches
+    #[arg(long, requires = "llm_url", help_heading = LANGUAGE_MODEL)]
+    pub llm_image_urls: bool,
+    /// Seconds until the language model's first token [default: 20]
+    #[arg(long, value_name = "SECONDS", help_heading = LANGUAGE_MODEL)]
+    pub llm_first_token_s: Option<f64>,
+    /// Seconds between two tokens of the language model [default: 10]
+    #[arg(long, value_name = "SECONDS", help_heading = LANGUAGE_MODEL)]
+    pub llm_between_tokens_s: Option<f64>,
+
+    /// Server with /audio/transcriptions, up to and including /v1 [default: the built-in recogniser]
+    #[arg(long, value_name = "URL", help_heading = RECOGNITION)]
+    pub stt_url: Option<String>,
+    /// Model to ask the recognition server for
+    #[arg(long, value_name = "NAME", requires = "stt_url", help_heading = RECOGNITION)]
+    pub stt_model: Option<String>,
+    /// Answer to ask the recognition server for; verbose_json names the language spoken, and not every server has it
+    #[arg(long, value_enum, requires = "stt_url", default_value_t = SttFormat::Json, help_heading = RECOGNITION)]
+    pub stt_format: SttFormat,
+    /// Environment variable that holds the key of the recognition server [default: no key]
+    #[arg(long, value_name = "VARIABLE", requires = "stt_url", help_heading = RECOGNITION)]
+    pub stt_key_env: Option<String>,
+    /// Seconds until the recognition server has answered
+    #[arg(long, value_name = "SECONDS", requires = "stt_url", default_value_t = 30.0, help_heading = RECOGNITION)]
+    pub stt_timeout_s: f64,
+
+    /// Server with /audio/speech, up to and including /v1 [default: the built-in voice]
+    #[arg(long, value_name = "URL", help_heading = SYNTHESIS)]
+    pub tts_url: Option<String>,
+    /// Model to ask the synthesis server for
+    #[arg(long, value_name = "NAME", requires = "tts_url", help_heading = SYNTHESIS)]
+    pub tts_model: Option<String>,
+    /// Voice to ask the synthesis server for; again as fr=NAME for text in that language
+    #[arg(long, value_name = "[LANGUAGE=]NAME", requires = "tts_url", help_heading = SYNTHESIS)]
+    pub tts_voice: Vec<VoiceName>,
+    /// Environment variable that holds the key of the synthesis server [default: no key]
+    #[arg(long, value_name = "VARIABLE", requires = "tts_url", help_heading = SYNTHESIS)]
+    pub tts_key_env: Option<String>,
+    /// Seconds until the synthesis server's first audio, and between two pieces of it
+    #[arg(long, value_name = "SECONDS", requires = "tts_url", default_value_t = 10.0, help_heading = SYNTHESIS)]
+    pub tts_timeout_s: f64,
+    /// How the built-in voice turns text into phonemes: its dictionary, or espeak-ng (GPL) if that is installed
+    #[arg(long, value_enum, default_value_t = Phonemizer::Dictionary, help_heading = SYNTHESIS)]
+    pub phonemizer: Phonemizer,
+
+    /// Real models, or deterministic fakes that need no files
+    #[arg(long, value_enum, default_value_t = Stages::Real, help_heading = TESTS_AND_BENCHES)]
+    pub stages: Stages,
+    /// Voice activity detector; energy is a fake and needs --stages fake [default: silero, with fake stages energy]
+    #[arg(long, value_enum, help_heading = TESTS_AND_BENCHES)]
+    pub vad: Option<Detector>,
 }
+
+// Headings of `--help`, in the order in which the fields of `ServeArgs` stand.
+const SESSIONS: &str = "Sessions";
+const LANGUAGE_MODEL: &str = "Language model";
+const RECOGNITION: &str = "Speech recognition";
+const SYNTHESIS: &str = "Speech synthesis";
+const TESTS_AND_BENCHES: &str = "Tests and benches";
+
+/// The end of `antiphon serve --help`.
+const AFTER_HELP: &str = "\
+Environment:
+  ANTIPHON_LOG    What is logged, as in ANTIPHON_LOG=debug [default: info]
+  ANTIPHON_CACHE  Folder of the model files, where --cache is not given";
 
 /// Instructions of a session that brings none; the built-in model has them in its cache from the start.
 ///
@@ -116,18 +137,18 @@ pub const DEFAULT_INSTRUCTIONS: &str =
 /// Which stages run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Stages {
-    /// Models.
+    /// Real models.
     Real,
-    /// Deterministic fakes.
+    /// Deterministic fakes, which hear and speak levels instead of words.
     Fake,
 }
 
 /// Which voice activity detector runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Detector {
-    /// The network.
+    /// The network Silero VAD.
     Silero,
-    /// Loud is speech: a fake.
+    /// A fake: what is loud is speech.
     Energy,
 }
 
@@ -195,5 +216,27 @@ impl ServeArgs {
             Stages::Real => Detector::Silero,
             Stages::Fake => Detector::Energy,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Flags that begin a row of a table, as in "| `--port PORT` |".
+    fn flags_of(text: &str) -> Vec<&str> {
+        let cells = text.lines().filter_map(|line| line.strip_prefix("| `--"));
+        cells.filter_map(|cell| cell.split(['`', ' ']).next()).collect()
+    }
+
+    #[test]
+    fn the_guide_has_every_flag_and_no_other() {
+        let command = <ServeArgs as clap::Args>::augment_args(clap::Command::new("serve"));
+        let mut flags: Vec<_> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+        let chapter = include_str!("guide/flags.md");
+        let mut told = flags_of(chapter.split("## Other commands").next().unwrap_or(chapter));
+        flags.sort_unstable();
+        told.sort_unstable();
+        assert_eq!(told, flags);
     }
 }

@@ -17,3 +17,6 @@ pub mod language_model {}
 
 #[doc = include_str!("moving_over.md")]
 pub mod moving_over {}
+
+#[doc = include_str!("flags.md")]
+pub mod flags {}
