@@ -443,12 +443,12 @@ fn table(text: &str, heading: &str) -> Vec<Vec<String>> {
     rows.take_while(|line| line.starts_with('|')).map(cells).collect()
 }
 
-/// Rows of the README's figures without a source: a command that exists, or `*pending*`, or "same" as the row above.
-fn figures_without_source(readme: &str, benches: &BTreeSet<String>) -> Vec<String> {
+/// Figures of a document without a source: a command that exists, or `*pending*`, or "same" as the row above.
+fn figures_without_source(path: &str, text: &str, benches: &BTreeSet<String>) -> Vec<String> {
     let mut wrong = Vec::new();
-    for row in table(readme, "## Figures") {
+    for row in table(text, "## Figures") {
         let [claim, value, command] = row.as_slice() else {
-            wrong.push(format!("README.md, figures: {} cells, expected 3: {row:?}", row.len()));
+            wrong.push(format!("{path}, figures: {} cells, expected 3: {row:?}", row.len()));
             continue;
         };
         let bench = command
@@ -462,7 +462,7 @@ fn figures_without_source(readme: &str, benches: &BTreeSet<String>) -> Vec<Strin
             || script.is_some_and(|script| root().join(script).exists())
             || command == "same";
         if !known && value != "*pending*" {
-            wrong.push(format!("README.md, figures: {claim:?} names no bench that exists: {command:?}"));
+            wrong.push(format!("{path}, figures: {claim:?} names no bench that exists: {command:?}"));
         }
     }
     wrong
@@ -475,16 +475,18 @@ fn benches(manifest: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_figure_of_the_readme_has_a_source() {
-    tidy(figures_without_source(&read("README.md"), &benches(&read("Cargo.toml"))));
+fn every_figure_has_a_source() {
+    let benches = benches(&read("Cargo.toml"));
+    let documents = ["README.md", "bench/README.md"];
+    tidy(documents.iter().flat_map(|path| figures_without_source(path, &read(path), &benches)));
 }
 
 #[test]
 fn a_figure_without_a_source_is_found() {
     let readme = "## Figures\n\n| a | b | c |\n|---|---|---|\n| x | 1 ms | `cargo bench --bench none` |\n| y | *pending* | |\n";
-    assert_eq!(figures_without_source(readme, &benches("")).len(), 1);
+    assert_eq!(figures_without_source("README.md", readme, &benches("")).len(), 1);
     let known = benches("[[bench]]\nname = \"none\"\n");
-    assert!(figures_without_source(readme, &known).is_empty());
+    assert!(figures_without_source("README.md", readme, &known).is_empty());
 }
 
 #[test]
@@ -552,7 +554,7 @@ fn broken_links(path: &str, text: &str) -> Vec<String> {
 fn documents_have_one_title_and_no_broken_link() {
     let folders = ["src", "tests", "bench", "hw-profiles"].iter().flat_map(|folder| files(folder, "md"));
     let mut wrong = Vec::new();
-    for path in folders.chain(["README.md".to_owned()]) {
+    for path in folders.chain(["README.md".to_owned(), ".github/CONTRIBUTING.md".to_owned()]) {
         let text = read(&path);
         let mut fenced = false;
         let titles = text.lines().filter(|line| {
