@@ -13,7 +13,7 @@ use crate::language::Language;
 #[command(after_help = AFTER_HELP)]
 pub struct ServeArgs {
     /// Address to listen on
-    #[arg(long, default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: IpAddr,
     /// Port to listen on; 0 takes a free one, which the ready line names
     #[arg(long, default_value_t = 8765)]
@@ -43,7 +43,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "URL", help_heading = LANGUAGE_MODEL)]
     pub llm_url: Option<String>,
     /// API of the language model's server [default: as the end of --llm-url says, else chat]
-    #[arg(long, value_enum, requires = "llm_url", help_heading = LANGUAGE_MODEL)]
+    #[arg(long, value_name = "API", value_enum, requires = "llm_url", help_heading = LANGUAGE_MODEL)]
     pub llm_api: Option<LlmApi>,
     /// Model to ask the language model's server for [default: its only one]
     #[arg(long, value_name = "NAME", requires = "llm_url", help_heading = LANGUAGE_MODEL)]
@@ -77,7 +77,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "NAME", requires = "stt_url", help_heading = RECOGNITION)]
     pub stt_model: Option<String>,
     /// Answer to ask the recognition server for; verbose_json names the language spoken, and not every server has it
-    #[arg(long, value_enum, requires = "stt_url", default_value_t = SttFormat::Json, help_heading = RECOGNITION)]
+    #[arg(long, value_name = "FORMAT", value_enum, requires = "stt_url", default_value_t = SttFormat::Json, help_heading = RECOGNITION)]
     pub stt_format: SttFormat,
     /// Environment variable that holds the key of the recognition server [default: no key]
     #[arg(long, value_name = "VARIABLE", requires = "stt_url", help_heading = RECOGNITION)]
@@ -102,14 +102,14 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SECONDS", requires = "tts_url", default_value_t = 10.0, help_heading = SYNTHESIS)]
     pub tts_timeout_s: f64,
     /// How the built-in voice turns text into phonemes: its dictionary, or espeak-ng (GPL) if that is installed
-    #[arg(long, value_enum, default_value_t = Phonemizer::Dictionary, help_heading = SYNTHESIS)]
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = Phonemizer::Dictionary, help_heading = SYNTHESIS)]
     pub phonemizer: Phonemizer,
 
     /// Real models, or deterministic fakes that need no files
-    #[arg(long, value_enum, default_value_t = Stages::Real, help_heading = TESTS_AND_BENCHES)]
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = Stages::Real, help_heading = TESTS_AND_BENCHES)]
     pub stages: Stages,
     /// Voice activity detector; energy is a fake and needs --stages fake [default: silero, with fake stages energy]
-    #[arg(long, value_enum, help_heading = TESTS_AND_BENCHES)]
+    #[arg(long, value_name = "DETECTOR", value_enum, help_heading = TESTS_AND_BENCHES)]
     pub vad: Option<Detector>,
 }
 

@@ -18,25 +18,25 @@ pub use turn::{Answer, Question, Times, converse};
 /// Arguments of `antiphon talk`.
 #[derive(Clone, Debug, Args)]
 pub struct TalkArgs {
-    /// The server.
+    /// Address of the server
     #[arg(long, default_value = "ws://127.0.0.1:8765/v1/realtime")]
     pub url: String,
-    /// The question: a WAV file of any rate, channel count and sample format.
+    /// Recording of the question: a WAV file of any rate, channel count and sample format
     #[arg(long, value_name = "question.wav", required_unless_present = "text")]
     pub input: Option<PathBuf>,
-    /// A written question instead of a recording.
+    /// Written question instead of a recording
     #[arg(long, conflicts_with = "input")]
     pub text: Option<String>,
-    /// Where the answer goes: 24 kHz mono WAV. With --repeat, the last one.
+    /// File for the answer, a mono WAV at 24 kHz; with --repeat, the last one
     #[arg(long, value_name = "answer.wav")]
     pub output: Option<PathBuf>,
-    /// Print one JSON object per turn.
+    /// Print one JSON object per turn
     #[arg(long)]
     pub json: bool,
-    /// Ask this often, each time in a new session, and print the medians as well.
+    /// How often to ask, each time in a new session; more than once also prints the medians
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
-    /// How long to wait for the whole answer after the end of the recording, seconds.
+    /// Seconds to wait for the whole answer after the end of the recording
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub answer_limit_s: u64,
 }
