@@ -56,7 +56,7 @@ def main():
         for name, text, proofs in table:
             wrong += [f"{name}: without a proof"] if not proofs else []
             wrong += [f"{name}: {proof} does not prove it" for proof in proofs if not proves(proof, name, text, root / "tests")]
-        print(f"{heading}: {len(table)} of {len(known)}")
+        print(f"{heading}: {len(names)} of {len(known)}")
     return verdict(wrong)
 
 
