@@ -9,8 +9,10 @@
 //! | [`realtime`] | what stage threads may do, and how that is known |
 //! | [`protocol`] | the wire: every event, formats, limits, endpoints |
 //! | [`language_model`] | how language models are asked, and what is made of their answers |
+//! | [`testing`] | layers of tests, what each proves, how to add one |
 //! | [`flags`] | every flag and command |
 //! | [`moving_over`] | what changes for users of huggingface/speech-to-speech |
+//! | [`changelog`] | what has changed for users |
 
 #[doc = include_str!("frame.md")]
 pub mod frame {}
@@ -33,8 +35,14 @@ pub mod protocol {}
 #[doc = include_str!("language_model.md")]
 pub mod language_model {}
 
+#[doc = include_str!("testing.md")]
+pub mod testing {}
+
 #[doc = include_str!("flags.md")]
 pub mod flags {}
 
 #[doc = include_str!("moving_over.md")]
 pub mod moving_over {}
+
+#[doc = include_str!("changelog.md")]
+pub mod changelog {}
