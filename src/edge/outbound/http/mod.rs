@@ -1,6 +1,6 @@
 //! How this server asks another one over HTTP, whichever model lives there: one kind of address, one client, one error.
 //!
-//! Dropping a future or a [`Reply`] closes its socket. Nothing is asked twice.
+//! Dropping a future or a `Reply` closes its socket. Nothing is asked twice.
 
 mod address;
 mod error;
