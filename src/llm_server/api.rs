@@ -7,6 +7,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::error::ApiError;
 use super::toolbox::{CallBody, ToolBody, Toolbox, output, said};
 use crate::model::llama::{CompletionUsage, End, Limit, Sampling};
 
@@ -16,30 +17,6 @@ const ANSWER_TOKENS_MAX: u32 = 200;
 /// From here on an answer without `max_tokens` ends with its sentence: nobody likes to listen for longer than 15 s. Not
 /// where functions may be called: a call is full of what looks like the end of a sentence.
 const ANSWER_TOKENS_ENOUGH: u32 = 50;
-
-/// An answer that says what is wrong with a request.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct ApiError {
-    pub(super) status: u16,
-    pub(super) code: &'static str,
-    pub(super) message: String,
-}
-
-impl ApiError {
-    pub(super) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into() }
-    }
-
-    pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(400, "invalid_request", message)
-    }
-
-    /// The error object of the API.
-    pub(super) fn body(&self) -> Value {
-        let kind = if self.status < 500 { "invalid_request_error" } else { "server_error" };
-        json!({"error": {"message": self.message, "type": kind, "param": null, "code": self.code}})
-    }
-}
 
 /// Body of `POST /v1/chat/completions`. Fields that change nothing here (`model`, `user`, `reasoning_effort`: this model
 /// does not think, …) are ignored; those that would be silently disobeyed are refused.

@@ -9,6 +9,7 @@ mod api;
 mod call_grammar;
 mod call_parser;
 mod engine_thread;
+mod error;
 mod routes;
 mod toolbox;
 

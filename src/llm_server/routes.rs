@@ -18,9 +18,10 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use uuid::Uuid;
 
-use super::api::{AnswerHead, ApiError, ApiRequest, call_object, finish_reason};
+use super::api::{AnswerHead, ApiRequest, call_object, finish_reason};
 use super::call_parser::{CallParser, Part};
 use super::engine_thread::{Progress, ProgressSink, Request};
+use super::error::ApiError;
 use crate::model::llama::{Completion, Weights};
 
 /// Completions of one slot at a time: one under way, and one whose predecessor has been given up a moment ago.

@@ -7,9 +7,9 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::ApiError;
 use super::call_grammar::call_grammar;
 use super::call_parser::{CLOSING, CallParser, OPENING};
+use super::error::ApiError;
 
 /// One of a request's `tools`.
 #[derive(Debug, Deserialize)]
