@@ -5,6 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use source::{code, files, has_word, read, root, tidy};
+
+mod circles;
+mod source;
+
 /// Lines of code in one file, tests and documentation not counted.
 const FILE_LINES_MAX: usize = 500;
 
@@ -82,62 +87,6 @@ const NAMES: &[&str] = &["helpers", "utils", "util", "common", "types", "misc"];
 /// What stands at the top: what the user asked for, and what tools insist on.
 const TOP: &[&str] =
     &["Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "bench", "hw-profiles", "src", "tests"];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// Files below `folder` that end in `.extension`, as paths below the root, in order.
-fn files(folder: &str, extension: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut folders = vec![root().join(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in
-            folder.read_dir().unwrap_or_else(|error| panic!("{}: {error}", folder.display())).flatten()
-        {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|found| found == extension) {
-                found.push(
-                    path.strip_prefix(root()).expect("below the root").to_str().expect("UTF-8").to_owned(),
-                );
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// Numbered lines of code: without comments, and without the unit tests at the end of the file.
-fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-    lines
-        .take_while(|(_, line)| !line.starts_with("#[cfg(test)]"))
-        .map(|(at, line)| (at, line.split_once("//").map_or(line, |(code, _)| code)))
-        .filter(|(_, line)| !line.trim().is_empty())
-}
-
-/// Whether `word` stands in `line`, and not as a part of a longer one.
-fn has_word(line: &str, word: &str) -> bool {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back().is_none_or(|c| !is_name(c) || !word.starts_with(is_name));
-        let after =
-            line[at + word.len()..].chars().next().is_none_or(|c| !is_name(c) || !word.ends_with(is_name));
-        before && after
-    })
-}
-
-/// Fails with all of `problems`.
-fn tidy(problems: impl IntoIterator<Item = String>) {
-    let problems: Vec<_> = problems.into_iter().collect();
-    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
-}
 
 /// The module of a file below `src/`.
 fn module_of(path: &str) -> &str {

@@ -1,0 +1,210 @@
+//! No two files need each other, inside a folder either.
+//!
+//! A file needs those that its `use` declarations and paths name, through the re-exports of a `mod.rs` too. A folder's
+//! `mod.rs` and the files below it are not compared: it declares them, and they share its names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::source::{Source, Token, library, tidy, tokens};
+
+/// Circles that are not cut yet: their files below `src/`, and why they need each other. A circle of some of the files is
+/// known too.
+const KNOWN: &[(&[&str], &str)] = &[
+    (
+        &[
+            "edge/admin.rs",
+            "edge/connection.rs",
+            "edge/listener.rs",
+            "edge/served/mod.rs",
+            "edge/served/proxy.rs",
+            "edge/served/token_count.rs",
+        ],
+        "listener defines Shared, which what it serves needs",
+    ),
+    (&["edge/item_audio.rs", "edge/uplink.rs"], "uplink decodes frames for items too"),
+    (&["message/hint.rs", "message/item.rs"], "TextChunk stands in item"),
+    (
+        &[
+            "protocol/client_event.rs",
+            "protocol/item.rs",
+            "protocol/response_request.rs",
+            "protocol/session_update.rs",
+            "protocol/tool.rs",
+        ],
+        "client_event defines bounds, and session_update and response_request share what both set",
+    ),
+    (
+        &["protocol/encode.rs", "protocol/response_object.rs", "protocol/server_event.rs"],
+        "encode defines how seconds are written",
+    ),
+];
+
+/// A file as a module.
+struct Module<'a> {
+    path: &'a str,
+    name: Vec<String>,
+    /// Paths that the file names, from the crate's root.
+    named: Vec<Vec<String>>,
+    /// Names that a path through this module may end in, and what they stand for.
+    reexported: Vec<(String, Vec<String>)>,
+}
+
+impl<'a> Module<'a> {
+    fn new(source: &'a Source) -> Self {
+        let name = source.module();
+        let mut module = Self { path: &source.path, name, named: Vec::new(), reexported: Vec::new() };
+        let tokens = tokens(&source.text);
+        let mut rest = tokens.as_slice();
+        while let [(_, token), tail @ ..] = rest {
+            let before = tokens.len() - rest.len();
+            rest = tail;
+            if *token == "use" {
+                let is_public = before > 0 && matches!(tokens[before - 1].1, "pub" | ")");
+                let mut paths = Vec::new();
+                rest = use_tree(tail, &[], &mut paths);
+                for (path, name) in paths {
+                    let path = module.absolute(path);
+                    if is_public {
+                        module.reexported.push((name, path.clone()));
+                    } else {
+                        module.named.push(path);
+                    }
+                }
+            } else if matches!(*token, "crate" | "super" | "self") && matches!(tail, [(_, "::"), ..]) {
+                let path = std::iter::once(*token)
+                    .chain(tail.chunks_exact(2).take_while(|pair| pair[0].1 == "::").map(|pair| pair[1].1));
+                let path: Vec<_> = path.map(str::to_owned).collect();
+                rest = &tail[2 * (path.len() - 1)..];
+                let path = module.absolute(path);
+                module.named.push(path);
+            }
+        }
+        module
+    }
+
+    /// A path of this file from the crate's root. Of another crate it is one that is no module.
+    fn absolute(&self, path: Vec<String>) -> Vec<String> {
+        let mut base = match path[0].as_str() {
+            "crate" => return path[1..].to_vec(),
+            "super" | "self" => self.name.clone(),
+            // A module of the file's own, or a crate.
+            _ => return [self.name.clone(), path].concat(),
+        };
+        let up = path.iter().take_while(|part| *part == "super").count();
+        base.truncate(base.len().saturating_sub(up));
+        let rest = path.iter().skip_while(|part| matches!(part.as_str(), "super" | "self"));
+        base.extend(rest.cloned());
+        base
+    }
+}
+
+/// Reads a tree of `use` up to the `;`, `,` or `}` behind it: each path, and the name it gets.
+fn use_tree<'t, 'a>(
+    mut tokens: &'t [Token<'a>],
+    prefix: &[String],
+    paths: &mut Vec<(Vec<String>, String)>,
+) -> &'t [Token<'a>] {
+    let mut path = prefix.to_vec();
+    while let [(_, token), tail @ ..] = tokens {
+        match *token {
+            "::" => tokens = tail,
+            "{" => {
+                tokens = tail;
+                while !matches!(tokens, [(_, "}"), ..] | []) {
+                    tokens = use_tree(tokens, &path, paths);
+                    if let [(_, ","), tail @ ..] = tokens {
+                        tokens = tail;
+                    }
+                }
+                return tokens.get(1..).unwrap_or_default();
+            }
+            ";" | "," | "}" => break,
+            "as" => {
+                paths.push((path, tail[0].1.to_owned()));
+                return &tail[1..];
+            }
+            "self" if !path.is_empty() => tokens = tail,
+            name => {
+                path.push(name.to_owned());
+                tokens = tail;
+            }
+        }
+    }
+    let name = path.last().cloned().unwrap_or_default();
+    paths.push((path, name));
+    tokens
+}
+
+/// The index of the module that `path` is in, behind re-exports.
+fn resolve(path: &[String], modules: &[Module<'_>], index: &BTreeMap<&[String], usize>) -> Option<usize> {
+    let length = (1..=path.len()).rev().find(|length| index.contains_key(&path[..*length]))?;
+    let module = index[&path[..length]];
+    let reexported = &modules[module].reexported;
+    let target = path.get(length).and_then(|name| reexported.iter().find(|(known, _)| known == name));
+    match target {
+        Some((_, target)) if target != path => {
+            Some(resolve(&[target, &path[length + 1..]].concat(), modules, index).unwrap_or(module))
+        }
+        _ => Some(module),
+    }
+}
+
+/// The files of each circle, in order.
+fn circles(sources: &[Source]) -> Vec<Vec<&str>> {
+    let modules: Vec<_> = sources.iter().map(Module::new).collect();
+    let index = modules.iter().enumerate().map(|(at, module)| (module.name.as_slice(), at)).collect();
+    let is_family =
+        |a: &Module<'_>, b: &Module<'_>| a.name.starts_with(&b.name) || b.name.starts_with(&a.name);
+    let needed = |module: &Module<'_>| -> BTreeSet<usize> {
+        let found = module.named.iter().filter_map(|path| resolve(path, &modules, &index));
+        found.filter(|at| !is_family(module, &modules[*at])).collect()
+    };
+    let needs: Vec<_> = modules.iter().map(needed).collect();
+    let reached = |from: usize| {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![from];
+        while let Some(at) = next.pop() {
+            next.extend(needs[at].iter().filter(|needed| seen.insert(**needed)));
+        }
+        seen
+    };
+    let reached: Vec<_> = (0..modules.len()).map(reached).collect();
+    let circle = |at: usize| -> Vec<&str> {
+        let both = reached[at].iter().filter(|other| reached[**other].contains(&at));
+        both.map(|other| modules[*other].path).collect()
+    };
+    let circles: BTreeSet<_> = (0..modules.len()).map(circle).filter(|circle| !circle.is_empty()).collect();
+    circles.into_iter().collect()
+}
+
+#[test]
+fn files_do_not_need_each_other() {
+    let sources = library();
+    let circles = circles(&sources);
+    let below_src = |path: &str| path["src/".len()..].to_owned();
+    let is_of =
+        |circle: &[&str], files: &[&str]| circle.iter().all(|path| files.contains(&below_src(path).as_str()));
+    let new = circles.iter().filter(|circle| !KNOWN.iter().any(|(files, _)| is_of(circle, files)));
+    tidy(new.map(|circle| format!("a circle: {}", circle.join(" ↔ "))));
+    let cut = KNOWN.iter().filter(|(files, _)| !circles.iter().any(|circle| is_of(circle, files)));
+    tidy(cut.map(|(files, _)| format!("cut, take it out of the list: {}", files.join(" ↔ "))));
+}
+
+#[test]
+fn a_circle_is_found() {
+    let source = |(path, text): (&str, &str)| Source { path: format!("src/{path}"), text: text.to_owned() };
+    let found = |files: &[(&str, &str)]| {
+        let sources: Vec<_> = files.iter().copied().map(source).collect();
+        circles(&sources).into_iter().map(|circle| circle.join(" ")).collect::<Vec<_>>()
+    };
+    let (a, b) = (("a/b.rs", "use super::c::{self, X};"), ("a/c.rs", "fn f() { crate::a::b::g() }"));
+    assert_eq!(found(&[a, b]), ["src/a/b.rs src/a/c.rs"]);
+    let through = ("a/mod.rs", "mod b;\nmod c;\npub use c::{X, Y as Z};");
+    assert_eq!(found(&[through, ("a/b.rs", "use super::Z;"), b]), ["src/a/b.rs src/a/c.rs"]);
+    assert!(
+        found(&[through, a, ("a/c.rs", "// super::b\n#[cfg(test)]\nmod tests { use super::b; }")]).is_empty()
+    );
+    assert!(found(&[("a/mod.rs", "mod b;\nuse b::X;"), ("a/b.rs", "use super::Y;")]).is_empty());
+    let three = [("a.rs", "use crate::b::X;"), ("b.rs", "use crate::c;"), ("c.rs", "use crate::{a::Y};")];
+    assert_eq!(found(&three), ["src/a.rs src/b.rs src/c.rs"]);
+}
