@@ -38,6 +38,9 @@ pub struct ServeArgs {
     /// Tell the language model which language the user speaks, where that is known, and to answer in it
     #[arg(long, help_heading = SESSIONS)]
     pub language_prompt: bool,
+    /// Longest session, after which the client is told session_expired and the connection closed [default: no limit]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=604_800), help_heading = SESSIONS)]
+    pub session_max_s: Option<u64>,
 
     /// OpenAI-compatible server of the language model, up to and including /v1 [default: the built-in model]
     #[arg(long, value_name = "URL", help_heading = LANGUAGE_MODEL)]

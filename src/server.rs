@@ -235,7 +235,7 @@ fn run_edge(
             history_bytes_max: server.history_bytes_max(),
             images: server.sees_images() && !args.llm_no_images,
             image_urls: args.llm_image_urls,
-            ..SessionConfig::default()
+            session_max: args.session_max_s.map(Duration::from_secs),
         });
         let roster = Roster::new(slab.len());
         let shared = Arc::new(Shared {

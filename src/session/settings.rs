@@ -11,16 +11,16 @@ use crate::protocol::{
     Transcription, TranscriptionUpdate, Truncation, TurnDetection, TurnDetectionUpdate, TurnMode, quoted,
 };
 
-/// What a new session starts from; the same for all sessions of a server.
+/// Name of the model in the session object.
+const MODEL: &str = "antiphon";
+
+/// Name of the recogniser and of the voice in the session object, until the client asks for others.
+const DEFAULT: &str = "default";
+
+/// Settings that a new session starts from; the same for all sessions of a server.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// Name of the model in the session object. Default `"antiphon"`.
-    pub model: String,
-    /// Name of the recogniser in the session object. Default `"default"`.
-    pub transcription_model: String,
-    /// Name of the voice in the session object. Default `"default"`.
-    pub voice: String,
-    /// Instructions until the client sets its own. Default: to answer as one speaks.
+    /// Instructions until the client sets its own. Default: none.
     pub instructions: String,
     /// Text of the conversation that is kept and put into prompts, bytes, instructions not counted. Beyond it
     /// the oldest whole turns are forgotten. Default 16 KiB, about 4,000 tokens of English. More than the
@@ -39,13 +39,7 @@ pub struct SessionConfig {
 impl Default for SessionConfig {
     fn default() -> Self {
         Self {
-            model: "antiphon".to_owned(),
-            transcription_model: "default".to_owned(),
-            voice: "default".to_owned(),
-            instructions:
-                "You are a helpful voice assistant. Answer in short spoken sentences, without lists, \
-                           headings or other markup."
-                    .to_owned(),
+            instructions: String::new(),
             history_bytes_max: 16 * 1_024,
             language_prompt: false,
             images: false,
@@ -61,7 +55,7 @@ impl SessionConfig {
         SessionObject {
             kind,
             id: SessionId::fresh(),
-            model: self.model.clone(),
+            model: MODEL.to_owned(),
             instructions: self.instructions.clone(),
             output_modality: Modality::Audio,
             tokens_max: MaxTokens::Unlimited,
@@ -74,13 +68,9 @@ impl SessionConfig {
             input_format: AudioFormat::DEFAULT,
             output_format: AudioFormat::DEFAULT,
             noise_reduction: None,
-            transcription: Some(Transcription {
-                model: self.transcription_model.clone(),
-                language: None,
-                prompt: None,
-            }),
+            transcription: Some(Transcription { model: DEFAULT.to_owned(), language: None, prompt: None }),
             turn_detection: Some(TurnDetection::default()),
-            voice: self.voice.clone(),
+            voice: DEFAULT.to_owned(),
             speed: 1.0,
         }
     }

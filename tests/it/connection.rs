@@ -39,6 +39,17 @@ async fn a_ping_is_answered_while_an_answer_is_sent() {
     client.expect("response.done").await;
 }
 
+#[tokio::test]
+async fn a_session_ends_when_its_time_is_up() {
+    let server = Server::fake_with(1, &["--session-max-s", "1"]).await;
+    let mut client = Client::open(server.addr()).await;
+    let error = client.expect("error").await;
+    assert_eq!(error["error"]["code"], "session_expired", "{error}");
+    let (code, reason) = client.closed_by_server().await.expect("a close with a code");
+    assert_eq!((code, reason.as_str()), (1001, "the session has reached its maximum length of 1 s"));
+    server.all_units_free().await;
+}
+
 /// Browsers have no other place for a key than the list of sub-protocols.
 #[tokio::test]
 async fn of_the_sub_protocols_realtime_is_chosen() {
