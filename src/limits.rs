@@ -26,7 +26,7 @@ pub const CLAUSE_SECONDS_MAX: usize = 40;
 pub const CLAUSE_SAMPLES_MAX: usize = CLAUSE_SECONDS_MAX * 24_000;
 
 /// Longest utterance that is kept in one piece; a longer one is transcribed in pieces.
-pub const UTTERANCE_SECONDS_MAX: usize = 30;
+const UTTERANCE_SECONDS_MAX: usize = 30;
 
 /// Samples of one utterance at 16 kHz.
 pub const UTTERANCE_SAMPLES_MAX: usize = UTTERANCE_SECONDS_MAX * 16_000;

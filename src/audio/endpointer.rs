@@ -46,12 +46,6 @@ impl Endpointer {
         *self = Self::new();
     }
 
-    /// Whether speech is open.
-    #[must_use]
-    pub const fn in_speech(&self) -> bool {
-        matches!(self.0, State::Speech { .. })
-    }
-
     /// Takes the probability of the next window; `threshold` in `0.0..=1.0`, `silence_windows` end the utterance.
     pub fn window(&mut self, probability: f32, threshold: f32, silence_windows: u32) -> Option<Transition> {
         match &mut self.0 {

@@ -21,7 +21,7 @@ pub const FRAMES: usize = 800;
 pub const BANDS: usize = 80;
 
 /// Samples that the features look at: eight seconds at 16 kHz.
-pub const SAMPLES: usize = FRAMES * HOP;
+const SAMPLES: usize = FRAMES * HOP;
 
 /// Computes features; owns everything that it needs for that.
 pub struct LogMel {

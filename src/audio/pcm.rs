@@ -33,16 +33,6 @@ pub fn to_i16(sample: f32) -> i16 {
     (sample * FULL_SCALE + 0.5_f32.copysign(sample)) as i16
 }
 
-/// Converts `from` into the first `from.len()` places of `to`.
-///
-/// # Panics
-/// If `to` is shorter than `from`.
-pub fn write_i16(from: &[f32], to: &mut [i16]) {
-    for (to, &from) in to[..from.len()].iter_mut().zip(from) {
-        *to = to_i16(from);
-    }
-}
-
 /// Appends `from` to `to`; no heap call while there is capacity.
 pub fn append_i16(to: &mut Vec<i16>, from: &[f32]) {
     to.extend(from.iter().map(|sample| to_i16(*sample)));
@@ -82,9 +72,9 @@ mod tests {
     #[test]
     fn the_nearest_sample_is_taken_on_both_sides_of_zero() {
         let step = 1.0 / FULL_SCALE;
-        let mut samples = [7; 5];
-        write_i16(&[0.4 * step, 0.6 * step, -0.4 * step, -0.6 * step], &mut samples);
-        assert_eq!(samples, [0, 1, 0, -1, 7]);
+        let mut samples = vec![7];
+        append_i16(&mut samples, &[0.4 * step, 0.6 * step, -0.4 * step, -0.6 * step]);
+        assert_eq!(samples, [7, 0, 1, 0, -1]);
         let mut floats = [9.0; 3];
         write_f32(&[-32_768, 16_384], &mut floats);
         assert_eq!(floats, [-1.0, 0.5, 9.0]);

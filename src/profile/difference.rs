@@ -13,8 +13,7 @@ pub const CLASS: [&str; 4] = ["accelerator", "cpu_model", "isa", "cores_usable"]
 /// Further keys that change what a plan is worth: how many threads share a core, how it is clocked, which
 /// code computes. The others explain a difference between two measurements; a server that warned of them
 /// would warn after every update of the system.
-pub const WORTH: [&str; 5] =
-    ["cores_physical", "accelerator_memory_bytes", "governor", "onnxruntime", "driver"];
+const WORTH: [&str; 5] = ["cores_physical", "accelerator_memory_bytes", "governor", "onnxruntime", "driver"];
 
 /// A key that is not as stated.
 #[derive(Clone, Debug, PartialEq, Eq)]

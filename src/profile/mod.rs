@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use choice::{Choice, choose, embedded};
 pub use command::{ProfileCommand, run, validate};
 pub use count::{Count, Whole};
-pub use difference::{CLASS, Difference, WORTH};
+pub use difference::{CLASS, Difference};
 pub use error::{Problem, ProfileError};
 pub use isa::Isa;
 pub use machine::Machine;

@@ -33,7 +33,7 @@ pub struct Plan {
     /// Threads inside one call of ONNX Runtime. More than 1 shortens a call and costs throughput.
     pub onnx_intra_op: Whole<1, 64>,
     /// Where ONNX Runtime computes.
-    pub execution_provider: ExecutionProvider,
+    execution_provider: ExecutionProvider,
     /// Niceness of the stage threads.
     pub nice: Nice,
 }

@@ -181,7 +181,7 @@ impl<'t, 'i> Field<'t, 'i> {
         json(self.value)
     }
 
-    pub(super) fn wrong_type(&self, expected: &'static str) -> Fault {
+    fn wrong_type(&self, expected: &'static str) -> Fault {
         Fault::WrongType { param: self.path.clone(), found: json_type(self.value), expected }
     }
 

@@ -258,13 +258,7 @@ impl Item {
         Self { id, status, body: ItemBody::Message { speaker: Speaker::User, content: vec![content] } }
     }
 
-    /// Whether the user says it.
-    #[must_use]
-    pub const fn is_of_user(&self) -> bool {
-        matches!(self.body, ItemBody::Message { speaker: Speaker::User, .. })
-    }
-
-    /// Whether it is an image, in whole or in part, and where that is to be fetched if it is not here.
+    /// Iterates over the addresses of the item's images.
     pub fn images(&self) -> impl Iterator<Item = &str> {
         let content = match &self.body {
             ItemBody::Message { content, .. } => content.as_slice(),

@@ -75,7 +75,7 @@ impl TurnMode {
         Self::Server { threshold: 0.5, prefix_ms: 300, silence_ms: 500, idle_timeout_ms: None };
 
     /// `semantic_vad` in which nothing is set.
-    pub const SEMANTIC: Self = Self::Semantic { eagerness: Eagerness::Auto };
+    const SEMANTIC: Self = Self::Semantic { eagerness: Eagerness::Auto };
 }
 
 impl Default for TurnDetection {

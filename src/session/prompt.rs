@@ -11,10 +11,10 @@ use crate::message::{ChatMessage, FunctionCall, UserPart};
 use crate::protocol::{Content, Item, ItemBody, ItemStatus, Speaker};
 
 /// What the model is told of a call whose output has not come (yet).
-pub(super) const NO_RESULT: &str = "(no result yet)";
+const NO_RESULT: &str = "(no result yet)";
 
 /// What the model is told of a turn in which the user said nothing.
-pub(super) const SILENCE: &str = "[silence]";
+const SILENCE: &str = "[silence]";
 
 /// The messages that `items` make, oldest first. An item that says nothing (yet) makes none.
 pub(super) fn messages<'a>(items: impl Iterator<Item = &'a Item> + Clone) -> Vec<ChatMessage> {

