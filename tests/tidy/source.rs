@@ -3,15 +3,15 @@
 use std::path::Path;
 
 /// A file below `src/`.
-pub struct Source {
+pub(crate) struct Source {
     /// Below the root of the repository.
-    pub path: String,
-    pub text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 impl Source {
     /// The module that the file holds, as a path from the crate's root.
-    pub fn module(&self) -> Vec<String> {
+    pub(crate) fn module(&self) -> Vec<String> {
         let path = self.path.trim_start_matches("src/").trim_end_matches(".rs");
         path.split('/').filter(|part| !matches!(*part, "mod" | "lib" | "main")).map(str::to_owned).collect()
     }
@@ -25,16 +25,16 @@ impl Source {
     }
 }
 
-pub fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-pub fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// Lists the files below `folder` that end in `.extension`, as paths below the root, in order.
-pub fn files(folder: &str, extension: &str) -> Vec<String> {
+pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
@@ -56,7 +56,7 @@ pub fn files(folder: &str, extension: &str) -> Vec<String> {
 }
 
 /// Reads the files of the library: all below `src/` but the binary's and those of unit tests alone.
-pub fn library() -> Vec<Source> {
+pub(crate) fn library() -> Vec<Source> {
     let paths = files("src", "rs").into_iter().filter(|path| path != "src/main.rs");
     let all: Vec<_> = paths.map(|path| Source { text: read(&path), path }).collect();
     let tests: Vec<_> = all.iter().flat_map(Source::test_modules).collect();
@@ -65,10 +65,10 @@ pub fn library() -> Vec<Source> {
 }
 
 /// A name, a number, `::`, or any other single character of code, with its line.
-pub type Token<'a> = (usize, &'a str);
+pub(crate) type Token<'a> = (usize, &'a str);
 
 /// The tokens of `text`, without comments and what stands in quotes.
-fn all_tokens(text: &str) -> Vec<Token<'_>> {
+pub(crate) fn all_tokens(text: &str) -> Vec<Token<'_>> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -152,7 +152,7 @@ fn test_items<'a>(tokens: &'a [Token<'a>]) -> impl Iterator<Item = (usize, usize
 }
 
 /// The tokens of `text` that are not those of unit tests.
-pub fn tokens(text: &str) -> Vec<Token<'_>> {
+pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let all = all_tokens(text);
     let tests: Vec<_> = test_items(&all).collect();
     let is_test = |line: usize| tests.iter().any(|(first, last)| (*first..=*last).contains(&line));
@@ -160,7 +160,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
 }
 
 /// Numbered lines of code: without comments, and without those of unit tests.
-pub fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let tests: Vec<_> = test_items(&all_tokens(text)).collect();
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     let lines = lines.filter(move |(at, _)| !tests.iter().any(|(first, last)| (first..=last).contains(&at)));
@@ -170,7 +170,7 @@ pub fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Tells if `word` stands in `line`, and not as a part of a longer one.
-pub fn has_word(line: &str, word: &str) -> bool {
+pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back().is_none_or(|c| !is_name(c) || !word.starts_with(is_name));
@@ -181,7 +181,7 @@ pub fn has_word(line: &str, word: &str) -> bool {
 }
 
 /// Fails with all of `problems`.
-pub fn tidy(problems: impl IntoIterator<Item = String>) {
+pub(crate) fn tidy(problems: impl IntoIterator<Item = String>) {
     let problems: Vec<_> = problems.into_iter().collect();
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
