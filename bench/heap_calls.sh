@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Calls of the C allocator on the stage threads while sessions talk to the real models: what ONNX Runtime and its C++
-# library take from the heap inside model calls, which Rust's allocator can not see. One JSON object per stage thread.
+# library take from the heap inside model calls, which Rust's allocator cannot see. One JSON object per stage thread.
 #
 #   bench/heap_calls.sh [SESSIONS] [SECONDS] [WAV]    defaults: 1 20 tests/golden/speech/austen-0880.wav
 #

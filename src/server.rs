@@ -95,7 +95,7 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> ServeError {
 /// Runs the server until it is told to stop.
 ///
 /// # Errors
-/// When it can not start, or the listening socket fails.
+/// When it cannot start, or the listening socket fails.
 pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
     let machine = Machine::detect();
     let Choice { profile, reason } = Profile::load(&args.profile, &machine)?;
@@ -331,7 +331,7 @@ fn time_limit(what: &'static str, seconds: f64) -> Result<Duration, ServeError> 
 
 async fn watch_bell(slab: &'static UnitSlab, wakers: Arc<Wakers>, rings: AlarmReader) {
     if let Err(error) = dispatcher::dispatch(slab, wakers, rings).await {
-        tracing::error!(%error, "the edge's doorbell can not be watched");
+        tracing::error!(%error, "the edge's doorbell cannot be watched");
         std::process::exit(1);
     }
 }

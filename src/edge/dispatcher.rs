@@ -93,7 +93,7 @@ struct Pending {
 /// Runs until the runtime ends.
 ///
 /// # Errors
-/// When the doorbell's descriptor can not be watched.
+/// When the doorbell's descriptor cannot be watched.
 pub async fn dispatch(
     slab: &'static UnitSlab,
     wakers: Arc<Wakers>,

@@ -6,12 +6,12 @@
 //! its life; around a model call it is in [`AllocPhase::Foreign`]. Calls of the last two are counted, apart from each other,
 //! in every build: `/metrics` shows them, `tests/no_alloc.rs` holds the first at 0.
 //!
-//! What this can not see: C and C++ code calls the C allocator, not Rust's. What ONNX Runtime allocates inside a
+//! What this cannot see: C and C++ code calls the C allocator, not Rust's. What ONNX Runtime allocates inside a
 //! call is therefore in neither number; `bench/heap_calls.sh` counts it.
 //!
 //! JUSTIFICATION for unsafe code: [`GlobalAlloc`] is an unsafe trait, and no safe interface sees heap calls. Each method
 //! does nothing but count, then passes its arguments on.
-#![expect(unsafe_code, reason = "a global allocator can not be written without")]
+#![expect(unsafe_code, reason = "a global allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;

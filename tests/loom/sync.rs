@@ -1,6 +1,6 @@
 //! The engine's `sync.rs` for the model checker: the same names, made of loom's atomics and threads.
 //!
-//! Ring and cell stand in for rtrb and atomic_refcell, which loom can not see into: their words are loom's atomics with
+//! Ring and cell stand in for rtrb and atomic_refcell, which loom cannot see into: their words are loom's atomics with
 //! the crates' own orderings. What the words guard is held in a way that loom does not know and that is never contended:
 //! that nobody races for a ring's slots is what rtrb's own tests prove.
 

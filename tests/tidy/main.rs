@@ -9,6 +9,7 @@ use source::{code, files, has_word, read, root, tidy};
 
 mod circles;
 mod dead;
+mod prose;
 mod source;
 
 /// Lines of code in one file, tests and documentation not counted.
@@ -77,7 +78,7 @@ const WORDS: &[(&str, &[&str], &str)] = &[
         "see .clippy.toml",
     ),
     ("clippy::disallowed_types", &["edge/", "llm_server/"], "see .clippy.toml"),
-    ("clippy::unwrap_used", &[], "expect, with the reason why it can not fail"),
+    ("clippy::unwrap_used", &[], "expect, with the reason why it cannot fail"),
     ("dbg!", &[], "nothing"),
     ("todo!", &[], "the code"),
     ("unimplemented!", &[], "the code"),
