@@ -3,17 +3,11 @@
 //! Each model is proved by a mutant in `mutants/`: the engine with one ordering, compare-and-swap or order of steps
 //! weakened, which the model must catch. `.ci/loom` runs the models, `.ci/loom --mutants` the proof.
 
-#[path = "models/bell.rs"]
 mod bell;
-#[path = "models/free.rs"]
 mod free;
-#[path = "models/generation.rs"]
 mod generation;
-#[path = "models/lease.rs"]
 mod lease;
-#[path = "models/ring.rs"]
 mod ring;
-#[path = "models/slot.rs"]
 mod slot;
 
 use std::sync::Arc;
