@@ -51,19 +51,25 @@ fn main() {
         Ok(espeak) => phonemizers.push(("espeak", Box::new(espeak))),
         Err(error) => eprintln!("espeak-ng is not compared: {error}"),
     }
-    for (name, mut phonemizer) in phonemizers {
-        // espeak gets the text as our normaliser reads it too, so that only the phonemes differ.
-        let speak = move |text: &str, out: &mut String| {
-            let mut words = String::new();
-            normalise(text, &mut words);
-            phonemizer.phonemes(&words, out);
-        };
-        let piper = Piper::load(&library, &files.piper_voice, &files.piper_config, &options, Box::new(speak));
+    for (name, phonemizer) in phonemizers {
+        let phonemizer = Box::new(Normalised(phonemizer));
+        let piper = Piper::load(&library, &files.piper_voice, &files.piper_config, &options, phonemizer);
         let mut piper = piper.expect("the voice");
         let rows = KINDS.map(|kind| (kind, round_trip(kind, &mut piper, &mut moonshine)));
         let mut series: Vec<_> = rows.iter().map(|(kind, errors)| row(kind, *errors)).collect();
         series.push(row("all", rows.iter().map(|(_, errors)| *errors).sum()));
         report::print("round_trip", "", json!({ "phonemizer": name, "syntheses": repeats() }), &series);
+    }
+}
+
+/// A phonemizer that gets the text as our normaliser reads it, espeak too, so that only the phonemes differ.
+struct Normalised(Box<dyn Phonemize>);
+
+impl Phonemize for Normalised {
+    fn phonemes(&mut self, text: &str, out: &mut String) {
+        let mut words = String::new();
+        normalise(text, &mut words);
+        self.0.phonemes(&words, out);
     }
 }
 

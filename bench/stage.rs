@@ -19,7 +19,7 @@ use antiphon::model::silero_vad::SileroVad;
 use antiphon::model::{SttModel, VadModel};
 use antiphon::stage::{Deadlines, Stage, SttStage, TtsStage, VadStage};
 use antiphon::store::{Artefact, Cache};
-use antiphon::text::phonemes::{DictionaryPhonemizer, Phonemize};
+use antiphon::text::DictionaryPhonemizer;
 use antiphon::unit::{Bells, EdgeBell, StageBell, UnitLease, UnitSlab};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
@@ -99,8 +99,7 @@ fn moonshine() -> Box<dyn SttModel> {
 
 fn piper() -> Piper {
     let (voice, config) = (cache().path(Artefact::PiperVoice), cache().path(Artefact::PiperConfig));
-    let mut phonemizer = DictionaryPhonemizer::new();
-    let phonemizer = Box::new(move |text: &str, phonemes: &mut String| phonemizer.phonemes(text, phonemes));
+    let phonemizer = Box::new(DictionaryPhonemizer::new());
     Piper::load(&library(), &voice, &config, &GraphOptions::default(), phonemizer).expect("the model loads")
 }
 

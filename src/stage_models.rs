@@ -9,7 +9,7 @@ use crate::model::espeak::Espeak;
 use crate::model::fake::{EnergyVad, FakeStt, FakeTts};
 use crate::model::moonshine::{Moonshine, MoonshinePaths};
 use crate::model::ort::{GraphOptions, Library};
-use crate::model::piper::{self, Piper};
+use crate::model::piper::Piper;
 use crate::model::silero_vad::SileroVad;
 use crate::model::smart_turn::SmartTurn;
 use crate::model::{ModelError, SttModel, TtsModel, TurnModel, VadModel};
@@ -178,7 +178,7 @@ fn piper(
     library: &Arc<Library>,
     files: &ModelSet,
     options: &GraphOptions,
-    phonemizers: Vec<piper::Phonemizer>,
+    phonemizers: Vec<Box<dyn Phonemize>>,
 ) -> Result<(Vec<Box<dyn TtsModel>>, SampleRate), ModelError> {
     let mut phonemizers = phonemizers.into_iter();
     let first = phonemizers.next().expect("counts are never zero");
@@ -188,14 +188,12 @@ fn piper(
     Ok((boxed(first, others, |model| Box::new(model) as Box<dyn TtsModel>), rate))
 }
 
-fn phonemizers(kind: Phonemizer, workers: u16) -> Result<Vec<piper::Phonemizer>, StageModelsError> {
+fn phonemizers(kind: Phonemizer, workers: u16) -> Result<Vec<Box<dyn Phonemize>>, StageModelsError> {
     match kind {
-        Phonemizer::Dictionary => Ok((0..workers).map(|_| function(DictionaryPhonemizer::new())).collect()),
-        Phonemizer::Espeak if workers == 1 => Ok(vec![function(Espeak::load(None, None)?)]),
+        Phonemizer::Dictionary => {
+            Ok((0..workers).map(|_| Box::new(DictionaryPhonemizer::new()) as _).collect())
+        }
+        Phonemizer::Espeak if workers == 1 => Ok(vec![Box::new(Espeak::load(None, None)?)]),
         Phonemizer::Espeak => Err(StageModelsError::EspeakWorkers(workers)),
     }
-}
-
-fn function(mut phonemizer: impl Phonemize + 'static) -> piper::Phonemizer {
-    Box::new(move |text, out| phonemizer.phonemes(text, out))
 }

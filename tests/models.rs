@@ -19,7 +19,7 @@ use antiphon::audio::{Resampler, SampleRate, pcm};
 use antiphon::language::Language;
 use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
 use antiphon::model::ort::{Graph, GraphOptions, Library, Provider, Terminate};
-use antiphon::model::piper::{Phonemizer, Piper};
+use antiphon::model::piper::Piper;
 use antiphon::model::silero_vad::SileroVad;
 use antiphon::model::smart_turn::SmartTurn;
 use antiphon::model::{
@@ -28,6 +28,7 @@ use antiphon::model::{
 };
 use antiphon::rt::alloc::{AllocPhase, HeapCalls, PhaseAllocator};
 use antiphon::store::{Artefact, Cache};
+use antiphon::text::Phonemize;
 use antiphon::text::{WordErrors, word_errors};
 
 #[global_allocator]
@@ -123,21 +124,24 @@ const SENTENCES: [(&str, &str); 3] = [
     ("I will send you the report tomorrow afternoon.", "aɪ wɪl sˈɛnd juː ðə ɹᵻpˈoːɹt təmˈɑːɹoʊ ˌæftɚnˈuːn."),
 ];
 
-fn phonemizer() -> Phonemizer {
-    Box::new(|text, phonemes| {
+/// The phonemes of [`SENTENCES`], and none of any other text.
+struct Recited;
+
+impl Phonemize for Recited {
+    fn phonemes(&mut self, text: &str, phonemes: &mut String) {
         for sentence in text.split_inclusive(['.', '?']) {
             if let Some((_, sounds)) = SENTENCES.iter().find(|(known, _)| *known == sentence.trim()) {
                 phonemes.push_str(sounds);
                 phonemes.push(' ');
             }
         }
-    })
+    }
 }
 
 fn piper() -> Piper {
     let path = model(Artefact::PiperVoice);
     let description = model(Artefact::PiperConfig);
-    Piper::load(library(), &path, &description, &GraphOptions::default(), phonemizer()).unwrap()
+    Piper::load(library(), &path, &description, &GraphOptions::default(), Box::new(Recited)).unwrap()
 }
 
 fn speech(samples: usize) -> Speech {
@@ -368,7 +372,7 @@ fn whole_sentences_are_complete_and_cut_ones_less_so() {
 #[test]
 fn what_is_spoken_is_understood() {
     let (mut piper, mut moonshine) = (piper(), moonshine());
-    let mut shared = piper.share(phonemizer()).unwrap();
+    let mut shared = piper.share(Box::new(Recited)).unwrap();
     let mut speech = speech(20 * 22_050);
     let mut transcript = String::new();
     let mut errors = WordErrors::default();

@@ -23,7 +23,7 @@ pub enum Transition {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Activity {
     /// One bit per window, the newest lowest: was it voiced?
     Silence { voiced: u8 },
     /// Windows without speech since the last voiced one.
@@ -32,13 +32,13 @@ enum State {
 
 /// Hysteresis, minimum speech and silence end over the probabilities of one stream.
 #[derive(Clone, Debug)]
-pub struct Endpointer(State);
+pub struct Endpointer(Activity);
 
 impl Endpointer {
     /// In silence.
     #[must_use]
     pub const fn new() -> Self {
-        Self(State::Silence { voiced: 0 })
+        Self(Activity::Silence { voiced: 0 })
     }
 
     /// Back to silence; an open utterance is forgotten.
@@ -49,16 +49,16 @@ impl Endpointer {
     /// Takes the probability of the next window; `threshold` in `0.0..=1.0`, `silence_windows` end the utterance.
     pub fn window(&mut self, probability: f32, threshold: f32, silence_windows: u32) -> Option<Transition> {
         match &mut self.0 {
-            State::Silence { voiced } => {
+            Activity::Silence { voiced } => {
                 *voiced = ((*voiced << 1) | u8::from(probability >= threshold)) & ((1 << ONSET_WINDOWS) - 1);
                 if voiced.count_ones() < ONSET_VOICED {
                     return None;
                 }
                 let windows_ago = u8::BITS - voiced.leading_zeros();
-                self.0 = State::Speech { silent: 0 };
+                self.0 = Activity::Speech { silent: 0 };
                 Some(Transition::Started { windows_ago })
             }
-            State::Speech { silent } => {
+            Activity::Speech { silent } => {
                 if probability >= threshold {
                     *silent = 0;
                 } else if probability < threshold - HYSTERESIS || *silent > 0 {

@@ -28,7 +28,7 @@ pub struct LogMel {
     fft: Arc<dyn RealToComplex<f32>>,
     /// Periodic Hann window.
     window: [f32; FFT],
-    filters: Box<[Filter; BANDS]>,
+    bands: Box<[MelBand; BANDS]>,
     /// The normalised signal with [`MARGIN`] reflected samples on either side.
     signal: Box<[f32]>,
     frame: Box<[f32]>,
@@ -47,7 +47,7 @@ impl LogMel {
         });
         Self {
             window,
-            filters: Box::new(std::array::from_fn(Filter::new)),
+            bands: Box::new(std::array::from_fn(MelBand::new)),
             signal: vec![0.0; SAMPLES + 2 * MARGIN].into(),
             frame: fft.make_input_vec().into(),
             spectrum: fft.make_output_vec().into(),
@@ -81,7 +81,7 @@ impl LogMel {
                 continue;
             }
             let power = self.power(t);
-            for (filter, band) in self.filters.iter().zip(features.chunks_exact_mut(FRAMES)) {
+            for (filter, band) in self.bands.iter().zip(features.chunks_exact_mut(FRAMES)) {
                 let mel = filter.apply(&power).max(MEL_FLOOR).log10();
                 loudest = loudest.max(mel);
                 band[t] = mel;
@@ -141,12 +141,12 @@ impl fmt::Debug for LogMel {
 }
 
 /// One triangular band: the weights of the bins in which it is not zero.
-struct Filter {
+struct MelBand {
     start: usize,
     weights: Vec<f32>,
 }
 
-impl Filter {
+impl MelBand {
     /// Band `band`, whose area is one (Slaney's normalisation).
     fn new(band: usize) -> Self {
         let edge = |n: usize| hz_of_mel(mel_of_hz(RATE / 2.0) * n as f64 / (BANDS + 1) as f64);

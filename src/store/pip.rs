@@ -76,7 +76,7 @@ fn run(
 ) -> Result<(ExitStatus, String), Failure> {
     let (mut reader, writer) = io::pipe().map_err(Failure::Watch)?;
     command.stderr(writer.try_clone().map_err(Failure::Watch)?).stdout(writer);
-    let mut child = Running(command.spawn().map_err(Failure::Start)?);
+    let mut child = PipProcess(command.spawn().map_err(Failure::Start)?);
     // The write ends that `command` still holds would keep the pipe open for ever.
     command.stdout(Stdio::null()).stderr(Stdio::null());
 
@@ -100,9 +100,9 @@ fn run(
 }
 
 /// A child that does not outlive the attempt.
-struct Running(Child);
+struct PipProcess(Child);
 
-impl Drop for Running {
+impl Drop for PipProcess {
     fn drop(&mut self) {
         // Both do nothing to a child that has been waited for.
         let _ = self.0.kill();

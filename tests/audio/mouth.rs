@@ -6,7 +6,7 @@ use antiphon::limits::READY_SAMPLES_MAX;
 use antiphon::message::{
     ClauseItem, FinishReason, Moment, ResponseKey, SpeechOut, Stamp, TextChunk, TokenUsage, TtsSettings,
 };
-use antiphon::model::{ModelError, Speech, SpeechSource, StaleCheck, TtsModel};
+use antiphon::model::{ModelError, Speech, SpeechSource, TtsModel};
 use antiphon::stage::{Deadlines, Stage, TtsStage};
 use antiphon::unit::{UnitLease, UnitSlab};
 
@@ -22,7 +22,7 @@ impl TtsModel for Hum {
         text: &str,
         _speed: f32,
         _session_rate: SampleRate,
-        _stale: &StaleCheck<'_>,
+        _stale: &dyn Fn() -> bool,
         speech: &mut Speech,
     ) -> Result<(), ModelError> {
         let numbers: Vec<_> = text.split(' ').map(|number| number.parse().expect("a number")).collect();

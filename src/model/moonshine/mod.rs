@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::graph::{self, ANY, PortSpec, index_of};
 use super::ort::{ElementType, Graph, GraphOptions, Library, Port, Tensor, Terminate, Value};
-use super::{ModelError, StaleCheck, SttModel};
+use super::{ModelError, SttModel};
 use crate::audio::pcm;
 use crate::language::Language;
 use crate::limits::UTTERANCE_SAMPLES_MAX;
@@ -39,7 +39,7 @@ pub struct MoonshinePaths<'a> {
 /// Moonshine with its buffers; one per worker.
 #[derive(Debug)]
 pub struct Moonshine {
-    weights: Arc<Weights>,
+    weights: Arc<MoonshineGraphs>,
     terminate: Terminate,
     /// `[1, samples]`.
     audio: Tensor<f32>,
@@ -53,7 +53,7 @@ pub struct Moonshine {
     empty: Tensor<f32>,
     /// The encoder's output.
     encoded: [Option<Value>; 1],
-    /// Keys and values of all tokens so far, and of the audio, in the order of [`Weights::caches`].
+    /// Keys and values of all tokens so far, and of the audio, in the order of [`MoonshineGraphs::caches`].
     caches: [Option<Value>; CACHES],
     /// The decoder's last output.
     outputs: [Option<Value>; CACHES + 1],
@@ -61,25 +61,25 @@ pub struct Moonshine {
     text: Vec<u8>,
 }
 
-/// What all workers share.
+/// The networks and what is known of them; all workers share them.
 #[derive(Debug)]
-struct Weights {
+struct MoonshineGraphs {
     encoder: Arc<Graph>,
     decoder: Arc<Graph>,
     tokens: Tokens,
     /// Whether the encoder's first input is the mask.
     mask_first: bool,
-    /// What the decoder's inputs are, in its own order.
-    inputs: [Input; CACHES + 4],
+    /// Meanings of the decoder's inputs, in its own order.
+    inputs: [DecoderInput; CACHES + 4],
     /// Place of the logits among the decoder's outputs.
     logits: usize,
     /// Place of each cache among the decoder's outputs.
-    caches: [Cache; CACHES],
+    caches: [KvCache; CACHES],
 }
 
 /// An input of the decoder.
 #[derive(Clone, Copy, Debug)]
-enum Input {
+enum DecoderInput {
     Mask,
     Token,
     Encoded,
@@ -87,9 +87,9 @@ enum Input {
     Cache(usize),
 }
 
-/// A cache of the decoder.
+/// A cache of the decoder: keys or values of one layer.
 #[derive(Clone, Copy, Debug)]
-struct Cache {
+struct KvCache {
     /// Place among the outputs.
     output: usize,
     /// Whether it grows with each token. The others describe the audio: computed by the first run only, and
@@ -134,11 +134,11 @@ impl Moonshine {
             outputs.push(cache(present_name(n)));
         }
         let decoder = graph::load(library, paths.decoder, options, &inputs, &outputs)?;
-        let weights = Weights {
-            inputs: std::array::from_fn(|index| Input::of(&decoder.inputs()[index])),
+        let weights = MoonshineGraphs {
+            inputs: std::array::from_fn(|index| DecoderInput::of(&decoder.inputs()[index])),
             mask_first: index_of(encoder.inputs(), "attention_mask") == 0,
             logits: index_of(decoder.outputs(), "logits"),
-            caches: std::array::from_fn(|n| Cache {
+            caches: std::array::from_fn(|n| KvCache {
                 output: index_of(decoder.outputs(), &present_name(n)),
                 grows: present_name(n).contains("decoder"),
             }),
@@ -163,7 +163,7 @@ impl Moonshine {
         self.terminate.clone()
     }
 
-    fn on(weights: Arc<Weights>) -> Result<Self, ModelError> {
+    fn on(weights: Arc<MoonshineGraphs>) -> Result<Self, ModelError> {
         let library = weights.encoder.library();
         let mut mask = Tensor::new(library, INPUT_SAMPLES_MAX, &[1, INPUT_SAMPLES_MAX as i64])?;
         mask.data_mut().fill(1);
@@ -185,7 +185,7 @@ impl Moonshine {
     }
 
     /// Puts the text of `piece`, which is not longer than the model takes, into `text`.
-    fn decode(&mut self, piece: &[i16], stale: &StaleCheck<'_>) -> Result<(), ModelError> {
+    fn decode(&mut self, piece: &[i16], stale: &dyn Fn() -> bool) -> Result<(), ModelError> {
         self.text.clear();
         let weights = Arc::clone(&self.weights);
         self.encode(&weights, piece, stale)?;
@@ -201,7 +201,12 @@ impl Moonshine {
         Ok(())
     }
 
-    fn encode(&mut self, weights: &Weights, piece: &[i16], stale: &StaleCheck<'_>) -> Result<(), ModelError> {
+    fn encode(
+        &mut self,
+        weights: &MoonshineGraphs,
+        piece: &[i16],
+        stale: &dyn Fn() -> bool,
+    ) -> Result<(), ModelError> {
         let shape = [1, (piece.len() + 2 * PADDING_SAMPLES) as i64];
         self.audio.reshape(&shape)?;
         self.mask.reshape(&shape)?;
@@ -220,22 +225,22 @@ impl Moonshine {
     /// One run of the decoder: the token that follows `token`.
     fn step(
         &mut self,
-        weights: &Weights,
+        weights: &MoonshineGraphs,
         token: usize,
         cached: bool,
-        stale: &StaleCheck<'_>,
+        stale: &dyn Fn() -> bool,
     ) -> Result<usize, ModelError> {
         self.token.data_mut()[0] = token as i64;
         self.cached.data_mut()[0] = cached;
         let inputs: [&Value; CACHES + 4] = std::array::from_fn(|index| match weights.inputs[index] {
-            Input::Mask => self.mask.value(),
-            Input::Token => self.token.value(),
-            Input::Encoded => self.encoded[0].as_ref().expect("the encoder ran before"),
-            Input::Cached => self.cached.value(),
-            Input::Cache(n) => self.caches[n].as_ref().unwrap_or(self.empty.value()),
+            DecoderInput::Mask => self.mask.value(),
+            DecoderInput::Token => self.token.value(),
+            DecoderInput::Encoded => self.encoded[0].as_ref().expect("the encoder ran before"),
+            DecoderInput::Cached => self.cached.value(),
+            DecoderInput::Cache(n) => self.caches[n].as_ref().unwrap_or(self.empty.value()),
         });
         weights.decoder.run_unless_stale(&self.terminate, stale, &inputs, &mut self.outputs)?;
-        for (cache, Cache { output, grows }) in self.caches.iter_mut().zip(weights.caches) {
+        for (cache, KvCache { output, grows }) in self.caches.iter_mut().zip(weights.caches) {
             if grows || !cached {
                 *cache = self.outputs[output].take();
             }
@@ -255,7 +260,7 @@ impl SttModel for Moonshine {
     fn transcribe(
         &mut self,
         audio: &[i16],
-        stale: &StaleCheck<'_>,
+        stale: &dyn Fn() -> bool,
         transcript: &mut String,
     ) -> Result<Option<Language>, ModelError> {
         transcript.clear();
@@ -275,7 +280,7 @@ impl SttModel for Moonshine {
     }
 }
 
-impl Input {
+impl DecoderInput {
     fn of(port: &Port) -> Self {
         match port.name.as_str() {
             "encoder_attention_mask" => Self::Mask,

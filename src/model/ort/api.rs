@@ -74,7 +74,7 @@ type Update =
     unsafe extern "C" fn(*mut c_void, *const *const c_char, *const *const c_char, usize) -> sys::OrtStatusPtr;
 
 /// `(session options, provider's settings)`.
-type Append = unsafe extern "C" fn(*mut sys::OrtSessionOptions, *const c_void) -> sys::OrtStatusPtr;
+type AppendProvider = unsafe extern "C" fn(*mut sys::OrtSessionOptions, *const c_void) -> sys::OrtStatusPtr;
 
 /// `(out)`: new settings of a provider.
 type Create = unsafe extern "C" fn(*mut *mut c_void) -> sys::OrtStatusPtr;
@@ -84,16 +84,16 @@ type Create = unsafe extern "C" fn(*mut *mut c_void) -> sys::OrtStatusPtr;
 pub(super) struct ProviderCalls {
     pub(super) create: Create,
     pub(super) update: Update,
-    pub(super) append: Append,
+    pub(super) append: AppendProvider,
     pub(super) release: unsafe extern "C" fn(*mut c_void),
 }
 
 appended! {
-    170 tensorrt_append = SessionOptionsAppendExecutionProvider_TensorRT_V2: Append;
+    170 tensorrt_append = SessionOptionsAppendExecutionProvider_TensorRT_V2: AppendProvider;
     171 tensorrt_create = CreateTensorRTProviderOptions: Create;
     172 tensorrt_update = UpdateTensorRTProviderOptions: Update;
     174 tensorrt_release = ReleaseTensorRTProviderOptions: unsafe extern "C" fn(*mut c_void);
-    204 cuda_append = SessionOptionsAppendExecutionProvider_CUDA_V2: Append;
+    204 cuda_append = SessionOptionsAppendExecutionProvider_CUDA_V2: AppendProvider;
     205 cuda_create = CreateCUDAProviderOptions: Create;
     206 cuda_update = UpdateCUDAProviderOptions: Update;
     208 cuda_release = ReleaseCUDAProviderOptions: unsafe extern "C" fn(*mut c_void);

@@ -26,8 +26,8 @@ pub enum Dim {
 pub struct Bound {
     /// One per number of rows, from one on.
     bindings: Vec<Binding>,
-    inputs: Vec<Slot>,
-    outputs: Vec<Slot>,
+    inputs: Vec<BoundPort>,
+    outputs: Vec<BoundPort>,
     terminate: Terminate,
     graph: Arc<Graph>,
 }
@@ -45,14 +45,14 @@ impl Bound {
         inputs: &[(&str, &[Dim])],
         outputs: &[(&str, &[Dim])],
     ) -> Result<Self, ModelError> {
-        let slots = |ports: &[Port], specs: &[(&str, &[Dim])]| {
+        let bind = |ports: &[Port], specs: &[(&str, &[Dim])]| {
             specs
                 .iter()
-                .map(|(name, dims)| Slot::new(graph, ports, name, dims, rows_max))
+                .map(|(name, dims)| BoundPort::new(graph, ports, name, dims, rows_max))
                 .collect::<Result<Vec<_>, _>>()
         };
-        let inputs = slots(graph.inputs(), inputs)?;
-        let outputs = slots(graph.outputs(), outputs)?;
+        let inputs = bind(graph.inputs(), inputs)?;
+        let outputs = bind(graph.outputs(), outputs)?;
         let bindings = (1..=rows_max)
             .map(|rows| Binding::new(graph, rows, &inputs, &outputs))
             .collect::<Result<_, _>>()?;
@@ -181,13 +181,13 @@ view!(f32, F32);
 view!(i64, I64);
 
 /// One bound port.
-struct Slot {
+struct BoundPort {
     port: Port,
     dims: Vec<Dim>,
     memory: Memory,
 }
 
-impl Slot {
+impl BoundPort {
     fn new(
         graph: &Graph,
         ports: &[Port],
@@ -232,26 +232,31 @@ struct Binding {
 unsafe impl Send for Binding {}
 
 impl Binding {
-    /// The binding refers to the slots' memory; `Bound` keeps both, and drops the bindings first.
-    fn new(graph: &Arc<Graph>, rows: usize, inputs: &[Slot], outputs: &[Slot]) -> Result<Self, ModelError> {
+    /// The binding refers to the ports' memory; `Bound` keeps both, and drops the bindings first.
+    fn new(
+        graph: &Arc<Graph>,
+        rows: usize,
+        inputs: &[BoundPort],
+        outputs: &[BoundPort],
+    ) -> Result<Self, ModelError> {
         let library = graph.library();
         let mut raw = ptr::null_mut();
         // SAFETY: the session is alive, `raw` is a place for the result.
         let status = unsafe { call!(library.api, CreateIoBinding, graph.session.as_ptr(), &raw mut raw) };
         library.api.check(status, "binding of a model")?;
         let binding = Self { graph: Arc::clone(graph), raw: made(raw) };
-        for (slots, is_input) in [(inputs, true), (outputs, false)] {
-            for slot in slots {
-                let shape = shape(&slot.dims, rows);
+        for (ports, is_input) in [(inputs, true), (outputs, false)] {
+            for bound in ports {
+                let shape = shape(&bound.dims, rows);
                 // SAFETY: `Bound` drops the bindings before the buffers, lends slices of them only while it
                 // is borrowed, and borrows itself mutably in a run.
                 let value = unsafe {
-                    match &slot.memory {
+                    match &bound.memory {
                         Memory::F32(buffer) => buffer.value(library, &shape),
                         Memory::I64(buffer) => buffer.value(library, &shape),
                     }
                 }?;
-                let (name, value) = (slot.port.c_name.as_ptr(), value.raw.as_ptr());
+                let (name, value) = (bound.port.c_name.as_ptr(), value.raw.as_ptr());
                 // SAFETY: all three are alive; the binding keeps its own reference to the value.
                 let status = unsafe {
                     if is_input {

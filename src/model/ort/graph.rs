@@ -12,7 +12,7 @@ use super::api::{ProviderCalls, call};
 use super::library::{Library, made};
 use super::tensor::{ElementType, Shape, Value, describe};
 use super::terminate::Terminate;
-use crate::model::{ModelError, StaleCheck};
+use crate::model::ModelError;
 
 /// Where a graph runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,7 +215,7 @@ impl Graph {
     pub fn run_unless_stale(
         &self,
         terminate: &Terminate,
-        stale: &StaleCheck<'_>,
+        stale: &dyn Fn() -> bool,
         inputs: &[&Value],
         outputs: &mut [Option<Value>],
     ) -> Result<(), ModelError> {

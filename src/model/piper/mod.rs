@@ -2,7 +2,7 @@
 //!
 //! *Thread:* a `tts` worker · *Never:* blocks; the heap only as the phonemizer does.
 //!
-//! Text becomes phonemes (by a function that is given), phonemes become pieces of a sentence or less, and
+//! Text becomes phonemes (by a phonemizer that is given), phonemes become pieces of a sentence or less, and
 //! each piece is one run of the network. A voice speaks sentence by sentence better than all at once, and
 //! short runs let a barge-in end the work early.
 //!
@@ -16,22 +16,19 @@ use std::sync::Arc;
 
 use super::graph::{self, ANY, PortSpec, index_of};
 use super::ort::{ElementType, Graph, GraphOptions, Library, Tensor, Terminate, Value};
-use super::{ModelError, Speech, SpeechSource, StaleCheck, TtsModel};
+use super::{ModelError, Speech, SpeechSource, TtsModel};
 use crate::audio::SampleRate;
+use crate::text::Phonemize;
 
 mod pieces;
-mod voice;
+mod voice_config;
 
-use voice::Voice;
-
-/// Writes the phonemes of a text, as IPA in Unicode's decomposed form with the text's punctuation, behind
-/// what the string holds.
-pub type Phonemizer = Box<dyn FnMut(&str, &mut String) + Send>;
+use voice_config::VoiceConfig;
 
 /// A Piper voice with its buffers; one per worker.
 pub struct Piper {
-    weights: Arc<Weights>,
-    phonemizer: Phonemizer,
+    weights: Arc<VoiceGraph>,
+    phonemizer: Box<dyn Phonemize>,
     terminate: Terminate,
     /// `[1, numbers]`.
     input: Tensor<i64>,
@@ -44,17 +41,17 @@ pub struct Piper {
     numbers: Vec<i64>,
 }
 
-/// What all workers share.
+/// The network and its description; all workers share them.
 #[derive(Debug)]
-struct Weights {
+struct VoiceGraph {
     graph: Arc<Graph>,
-    voice: Voice,
-    /// What the graph's inputs are, in its own order.
-    inputs: [Input; 3],
+    voice: VoiceConfig,
+    /// Meanings of the graph's inputs, in its own order.
+    inputs: [VoiceInput; 3],
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Input {
+enum VoiceInput {
     Numbers,
     Length,
     Scales,
@@ -71,9 +68,9 @@ impl Piper {
         model: &Path,
         description: &Path,
         options: &GraphOptions,
-        phonemizer: Phonemizer,
+        phonemizer: Box<dyn Phonemize>,
     ) -> Result<Self, ModelError> {
-        let voice = Voice::load(description)?;
+        let voice = VoiceConfig::load(description)?;
         let names = ["input", "input_lengths", "scales"];
         let graph = graph::load(
             library,
@@ -86,18 +83,20 @@ impl Piper {
             ],
             &[PortSpec::new("output", ElementType::F32, &[ANY, 1, 1, ANY])],
         )?;
-        let mut inputs = [Input::Numbers; 3];
-        for (name, input) in names.into_iter().zip([Input::Numbers, Input::Length, Input::Scales]) {
+        let mut inputs = [VoiceInput::Numbers; 3];
+        for (name, input) in
+            names.into_iter().zip([VoiceInput::Numbers, VoiceInput::Length, VoiceInput::Scales])
+        {
             inputs[index_of(graph.inputs(), name)] = input;
         }
-        Self::on(Arc::new(Weights { graph, voice, inputs }), phonemizer)
+        Self::on(Arc::new(VoiceGraph { graph, voice, inputs }), phonemizer)
     }
 
     /// Another instance for another worker: the same weights, buffers and phonemizer of its own.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.
-    pub fn share(&self, phonemizer: Phonemizer) -> Result<Self, ModelError> {
+    pub fn share(&self, phonemizer: Box<dyn Phonemize>) -> Result<Self, ModelError> {
         Self::on(Arc::clone(&self.weights), phonemizer)
     }
 
@@ -113,7 +112,7 @@ impl Piper {
         self.weights.voice.rate
     }
 
-    fn on(weights: Arc<Weights>, phonemizer: Phonemizer) -> Result<Self, ModelError> {
+    fn on(weights: Arc<VoiceGraph>, phonemizer: Box<dyn Phonemize>) -> Result<Self, ModelError> {
         let library = weights.graph.library();
         let mut piper = Self {
             phonemizer,
@@ -138,7 +137,7 @@ impl Piper {
         &mut self,
         phonemes: &str,
         speed: f32,
-        stale: &StaleCheck<'_>,
+        stale: &dyn Fn() -> bool,
         speech: &mut Speech,
     ) -> Result<(), ModelError> {
         let weights = Arc::clone(&self.weights);
@@ -175,7 +174,7 @@ impl Piper {
     }
 
     /// Runs the network on one piece; returns the samples.
-    fn run(&mut self, phonemes: &str, scale: f32, stale: &StaleCheck<'_>) -> Result<&[f32], ModelError> {
+    fn run(&mut self, phonemes: &str, scale: f32, stale: &dyn Fn() -> bool) -> Result<&[f32], ModelError> {
         let voice = &self.weights.voice;
         self.numbers.clear();
         voice.write(phonemes, &mut self.numbers);
@@ -185,9 +184,9 @@ impl Piper {
         self.length.data_mut()[0] = count as i64;
         self.scales.data_mut().copy_from_slice(&[voice.noise_scale, scale, voice.noise_width]);
         let inputs = self.weights.inputs.map(|input| match input {
-            Input::Numbers => self.input.value(),
-            Input::Length => self.length.value(),
-            Input::Scales => self.scales.value(),
+            VoiceInput::Numbers => self.input.value(),
+            VoiceInput::Length => self.length.value(),
+            VoiceInput::Scales => self.scales.value(),
         });
         self.weights.graph.run_unless_stale(&self.terminate, stale, &inputs, &mut self.output)?;
         self.output[0].as_ref().expect("a run that succeeded has all outputs").data()
@@ -200,7 +199,7 @@ impl TtsModel for Piper {
         text: &str,
         speed: f32,
         _session_rate: SampleRate,
-        stale: &StaleCheck<'_>,
+        stale: &dyn Fn() -> bool,
         speech: &mut Speech,
     ) -> Result<(), ModelError> {
         speech.pcm.clear();
@@ -208,7 +207,7 @@ impl TtsModel for Piper {
         speech.source = SpeechSource::Pcm;
         let mut phonemes = std::mem::take(&mut self.phonemes);
         phonemes.clear();
-        (self.phonemizer)(text, &mut phonemes);
+        self.phonemizer.phonemes(text, &mut phonemes);
         let done = self.speak(&phonemes, speed, stale, speech);
         self.phonemes = phonemes;
         self.output = [None];

@@ -19,7 +19,7 @@ const SYLLABLES_MAX: usize = 16;
 /// Appends the IPA of a word; `spelling` is in lower case, empty if the word is read by its letters; `links` says that a
 /// vowel follows closely.
 pub(super) fn write(sounds: &[Sound], spelling: &str, links: bool, out: &mut String) {
-    let word = Word::new(sounds, spelling, links);
+    let word = SpelledSounds::new(sounds, spelling, links);
     let mut at = 0;
     let mut vowel = 0;
     while at < sounds.len() {
@@ -39,24 +39,24 @@ const OPEN_A: &[&str] = &[
     "nsparen",
 ];
 
-struct Word<'a> {
+struct SpelledSounds<'a> {
     sounds: &'a [Sound],
     spelling: &'a str,
     links: bool,
     vowels: usize,
     /// The vowel letters of each vowel, if the counts agree.
-    letters: Option<[Letters<'a>; SYLLABLES_MAX]>,
+    letters: Option<[VowelLetters<'a>; SYLLABLES_MAX]>,
 }
 
 /// A group of vowel letters and where it stands.
 #[derive(Clone, Copy, Default)]
-struct Letters<'a> {
+struct VowelLetters<'a> {
     group: &'a str,
     /// Everything behind the group.
     tail: &'a str,
 }
 
-impl<'a> Word<'a> {
+impl<'a> SpelledSounds<'a> {
     fn new(sounds: &'a [Sound], spelling: &'a str, links: bool) -> Self {
         let vowels = sounds.iter().filter(|sound| sound.is_vowel()).count();
         Self { sounds, spelling, links, vowels, letters: align(spelling, vowels) }
@@ -79,8 +79,8 @@ impl<'a> Word<'a> {
     }
 
     /// The letters of vowel number `vowel`; empty if unknown.
-    fn letters(&self, vowel: usize) -> Letters<'a> {
-        self.letters.map_or_else(Letters::default, |letters| letters[vowel])
+    fn letters(&self, vowel: usize) -> VowelLetters<'a> {
+        self.letters.map_or_else(VowelLetters::default, |letters| letters[vowel])
     }
 
     /// Whether a vowel follows the sound at `at`, be it in the next word.
@@ -330,7 +330,7 @@ impl<'a> Word<'a> {
     }
 
     fn schwa(&self, at: usize, vowel: usize) -> &'static str {
-        let Letters { group, tail } = self.letters(vowel);
+        let VowelLetters { group, tail } = self.letters(vowel);
         if self.before(at).is_some_and(|before| before.phone == Y) && group == "u" {
             return if self.is(at + 1, &[L]) { "ʊ" } else { "uː" };
         }
@@ -394,8 +394,8 @@ fn is_vowel_letter(c: char) -> bool {
 }
 
 /// The vowel letters of each of `vowels` vowels, if `spelling` has as many groups of them, a silent e aside.
-fn align(spelling: &str, vowels: usize) -> Option<[Letters<'_>; SYLLABLES_MAX]> {
-    let mut letters = [Letters::default(); SYLLABLES_MAX];
+fn align(spelling: &str, vowels: usize) -> Option<[VowelLetters<'_>; SYLLABLES_MAX]> {
+    let mut letters = [VowelLetters::default(); SYLLABLES_MAX];
     let mut count = 0;
     let mut rest = spelling;
     while let Some(start) = rest.find(is_vowel_letter) {
@@ -404,11 +404,11 @@ fn align(spelling: &str, vowels: usize) -> Option<[Letters<'_>; SYLLABLES_MAX]> 
         let start = start + usize::from(glide);
         let length = rest[start..].find(|c| !is_vowel_letter(c)).unwrap_or(rest.len() - start);
         let (group, tail) = rest[start..].split_at(length);
-        *letters.get_mut(count)? = Letters { group, tail };
+        *letters.get_mut(count)? = VowelLetters { group, tail };
         count += 1;
         rest = tail;
     }
-    let silent = |last: &Letters<'_>| last.group == "e" && matches!(last.tail, "" | "d" | "s");
+    let silent = |last: &VowelLetters<'_>| last.group == "e" && matches!(last.tail, "" | "d" | "s");
     if count == vowels + 1 && silent(&letters[count - 1]) {
         count -= 1;
     }

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use super::super::ModelError;
 use crate::audio::SampleRate;
 
-/// What the file beside the network (`….onnx.json`) says.
+/// Contents of the file beside the network (`….onnx.json`).
 #[derive(Debug)]
-pub(super) struct Voice {
+pub(super) struct VoiceConfig {
     /// Rate of the audio that comes out.
     pub(super) rate: SampleRate,
     /// How much the voice varies; how long its sounds are (1.0 is its own pace); how much their lengths vary.
@@ -52,7 +52,7 @@ impl Default for Inference {
     }
 }
 
-impl Voice {
+impl VoiceConfig {
     /// Reads the description.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Voice {
 }
 
 #[cfg(test)]
-impl Voice {
+impl VoiceConfig {
     /// A voice with a few phonemes, for tests.
     pub(super) fn small() -> Self {
         Self::parse(tests::SMALL.as_bytes()).expect("the description is right")
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn phonemes_become_numbers_with_pads_between() {
-        let voice = Voice::small();
+        let voice = VoiceConfig::small();
         let mut numbers = Vec::new();
         voice.write("ˈaQ b.", &mut numbers);
         assert_eq!(numbers, [1, 0, 120, 0, 14, 0, 3, 0, 15, 0, 10, 0, 2]);
@@ -142,20 +142,21 @@ mod tests {
 
     #[test]
     fn punctuation_and_stress_are_no_sounds() {
-        let voice = Voice::small();
+        let voice = VoiceConfig::small();
         assert_eq!(["a", "b"].map(|sound| voice.is_sound(sound.chars().next().unwrap())), [true, true]);
         assert!(!"ˈ. Q\u{329}".chars().any(|phoneme| voice.is_sound(phoneme)));
     }
 
     #[test]
     fn a_description_of_something_else_is_refused() {
-        let refused = |from: &str, to: &str| Voice::parse(SMALL.replace(from, to).as_bytes()).unwrap_err();
+        let refused =
+            |from: &str, to: &str| VoiceConfig::parse(SMALL.replace(from, to).as_bytes()).unwrap_err();
         assert_eq!(refused("22050", "96000"), "a sample rate of 96000 Hz");
         assert_eq!(refused("1.25", "0"), "a length scale of 0");
         assert_eq!(refused("\"^\"", "\"c\""), "no phoneme '^'");
         assert_eq!(refused("\"a\"", "\"ab\""), "a phoneme \"ab\" with the numbers [14], not one of each");
         assert!(refused("\"audio\"", "\"video\"").starts_with("missing field `audio`"));
-        let missing = Voice::load(Path::new("/nowhere/v.onnx.json")).unwrap_err().to_string();
+        let missing = VoiceConfig::load(Path::new("/nowhere/v.onnx.json")).unwrap_err().to_string();
         assert_eq!(missing, "/nowhere/v.onnx.json: not found (the description of a Piper voice)");
     }
 }
