@@ -2,6 +2,7 @@
 //!
 //! | read | to learn |
 //! |---|---|
+//! | [`glossary`] | the words of the code and of these chapters |
 //! | [`frame`] | how audio gets from the socket to the recogniser, and the answer back |
 //! | [`cancel`] | how an answer ends everywhere at once, and how a unit becomes free |
 //! | [`architecture`] | zones, threads, who may import whom, what is absent |
@@ -13,6 +14,9 @@
 //! | [`flags`] | every flag and command |
 //! | [`moving_over`] | what changes for users of huggingface/speech-to-speech |
 //! | [`changelog`] | what has changed for users |
+
+#[doc = include_str!("glossary.md")]
+pub mod glossary {}
 
 #[doc = include_str!("frame.md")]
 pub mod frame {}
