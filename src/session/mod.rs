@@ -36,16 +36,16 @@
 //! Every response ends with exactly one `response.done`, and nothing of it follows. Every committed item ends
 //! in `transcription.completed` or `.failed` (unless the client switched these off) if STT answers for it.
 
-mod answer;
 mod conversation;
+mod hearing;
 mod outbox;
 mod prompt;
 mod response;
+mod responses;
 mod settings;
 mod spoken;
 mod timer;
 mod transcript;
-mod turn;
 mod user_language;
 
 use std::time::Duration;
@@ -61,10 +61,10 @@ use crate::protocol::{
 };
 
 use conversation::Conversation;
+use hearing::Hearing;
 use outbox::Outbox;
 use response::Response;
 use timer::{Timer, Timers};
-use turn::Hearing;
 use user_language::UserLanguage;
 
 pub use settings::SessionConfig;
