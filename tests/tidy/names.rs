@@ -11,29 +11,7 @@ const ALIASED: &[(&str, &str)] =
 
 /// Names that several types still have; each is to become the name of one.
 const SHARED: &[&str] = &[
-    "Answer",
-    "ApiError",
-    "Call",
-    "Choice",
-    "Content",
-    "End",
-    "Format",
-    "Part",
-    "Phase",
-    "Piece",
-    "Progress",
-    "Question",
-    "Reading",
-    "Recording",
-    "Request",
-    "Seat",
-    "Served",
-    "Speech",
-    "Stale",
-    "Stamped",
-    "State",
-    "StreamOptions",
-    "Usage",
+    "Answer", "ApiError", "Content", "End", "Part", "Progress", "Question", "Reading", "Stale", "Stamped",
     "Voice",
 ];
 

@@ -59,9 +59,9 @@ pub async fn listen(
     axum::serve(listener, app).with_graceful_shutdown(stop).await
 }
 
-/// What a client says at the door; anything else is accepted and not looked at.
+/// Query of the upgrade; other parameters are accepted and not looked at.
 #[derive(Debug, serde::Deserialize)]
-struct Door {
+struct RealtimeQuery {
     /// `transcription`: the session is of that type.
     intent: Option<String>,
 }
@@ -69,7 +69,7 @@ struct Door {
 /// `GET /v1/realtime`. Keys are accepted and not looked at.
 async fn realtime(
     State(shared): State<Arc<Shared>>,
-    Query(Door { intent }): Query<Door>,
+    Query(RealtimeQuery { intent }): Query<RealtimeQuery>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let kind = (intent.as_deref() == Some("transcription")).then_some(SessionKind::Transcription);

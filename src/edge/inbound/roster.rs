@@ -42,8 +42,9 @@ struct Proxied {
     output_tokens: u64,
 }
 
+/// The last session or request that had a unit.
 #[derive(Clone, Debug, Default)]
-struct Seat {
+struct Occupant {
     session_id: Option<String>,
     released_at: Option<Moment>,
 }
@@ -51,7 +52,7 @@ struct Seat {
 /// The roster of one server.
 #[derive(Debug)]
 pub struct Roster {
-    seats: Mutex<Vec<Seat>>,
+    occupants: Mutex<Vec<Occupant>>,
     totals: Mutex<Totals>,
 }
 
@@ -64,23 +65,23 @@ impl Roster {
     /// For `units` units.
     #[must_use]
     pub fn new(units: usize) -> Self {
-        Self { seats: Mutex::new(vec![Seat::default(); units]), totals: Mutex::default() }
+        Self { occupants: Mutex::new(vec![Occupant::default(); units]), totals: Mutex::default() }
     }
 
-    /// Somebody has `unit`: a session, or a request of another endpoint.
-    pub fn seat(&self, unit: UnitId, id: &str) {
-        lock(&self.seats)[unit.index()] = Seat { session_id: Some(id.to_owned()), released_at: None };
+    /// Notes that `unit` is taken: by a session, or by a request of another endpoint.
+    pub fn occupy(&self, unit: UnitId, id: &str) {
+        lock(&self.occupants)[unit.index()] = Occupant { session_id: Some(id.to_owned()), released_at: None };
     }
 
     /// A session has begun on `unit`.
     pub fn enter(&self, unit: UnitId, session_id: &str) {
-        self.seat(unit, session_id);
+        self.occupy(unit, session_id);
         lock(&self.totals).connections += 1;
     }
 
     /// Who had `unit` has left.
     pub fn leave(&self, unit: UnitId) {
-        lock(&self.seats)[unit.index()].released_at = Some(clock::now());
+        lock(&self.occupants)[unit.index()].released_at = Some(clock::now());
     }
 
     /// Counts what an event says.
@@ -179,16 +180,16 @@ impl Roster {
     #[must_use]
     pub fn pool(&self, slab: &UnitSlab) -> Value {
         let now = clock::now();
-        let seats = lock(&self.seats).clone();
+        let occupants = lock(&self.occupants).clone();
         let mut in_use = 0;
         let units: Vec<Value> = slab
             .iter()
-            .zip(seats)
-            .map(|((id, unit), seat)| {
+            .zip(occupants)
+            .map(|((id, unit), occupy)| {
                 let state = unit.slot.load().0;
                 in_use += usize::from(state != SlotState::Free);
                 let since = || {
-                    let seconds = seat.released_at.map_or(0.0, |at| now.since(at).as_secs_f64());
+                    let seconds = occupy.released_at.map_or(0.0, |at| now.since(at).as_secs_f64());
                     json!((seconds * 100.0).round() / 100.0)
                 };
                 let mut row = Map::new();
@@ -200,7 +201,7 @@ impl Roster {
                     SlotState::Quarantined => ("stuck", Some("stuck_for_s")),
                 };
                 row.insert("state".to_owned(), json!(name));
-                let session = (state != SlotState::Free).then_some(seat.session_id.as_deref()).flatten();
+                let session = (state != SlotState::Free).then_some(occupy.session_id.as_deref()).flatten();
                 row.insert("session_id".to_owned(), json!(session));
                 if let Some(extra) = extra {
                     row.insert(extra.to_owned(), since());

@@ -27,7 +27,7 @@ impl Claim {
         }
         let lease = shared.wakers.claim(shared.slab).await;
         let lease = lease.ok_or_else(|| ApiError::pool_full(shared.slab.len()))?;
-        shared.roster.seat(lease.id(), &format!("req_{}", Uuid::new_v4().simple()));
+        shared.roster.occupy(lease.id(), &format!("req_{}", Uuid::new_v4().simple()));
         Ok(Self { lease, shared: Arc::clone(shared), _alive: shared.alive.clone() })
     }
 

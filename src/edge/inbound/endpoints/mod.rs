@@ -34,9 +34,9 @@ const SPEECH_BYTES_MAX: usize = 64 * 1_024;
 /// Largest request to the language model: a long conversation and some pictures.
 const PROXIED_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 
-/// What the endpoints share.
+/// State that the endpoints share.
 #[derive(Debug)]
-struct Served {
+struct Endpoints {
     shared: Arc<Shared>,
     proxy: Proxy,
 }
@@ -54,7 +54,7 @@ pub(super) fn router(shared: Arc<Shared>, proxy: Proxy) -> Router {
     let speech = Router::new()
         .route("/v1/audio/speech", post(speech::speak))
         .layer(DefaultBodyLimit::max(SPEECH_BYTES_MAX));
-    proxied.merge(transcriptions).merge(speech).with_state(Arc::new(Served { shared, proxy }))
+    proxied.merge(transcriptions).merge(speech).with_state(Arc::new(Endpoints { shared, proxy }))
 }
 
 /// What stands in their place without `--serve-endpoints`: says so.

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::Served;
+use super::Endpoints;
 use super::error::ApiError;
 use super::token_count::TokenCount;
 use crate::edge::inbound::shared::Shared;
@@ -128,28 +128,28 @@ fn whole(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
 
 /// `POST /v1/chat/completions`.
 pub(super) async fn chat_completions(
-    State(served): State<Arc<Served>>,
+    State(endpoints): State<Arc<Endpoints>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
-    let body = served.proxy.decided(whole(body)?, None)?;
-    served.proxy.pass(&served.shared, Method::POST, "chat/completions", headers, body).await
+    let body = endpoints.proxy.decided(whole(body)?, None)?;
+    endpoints.proxy.pass(&endpoints.shared, Method::POST, "chat/completions", headers, body).await
 }
 
 /// `POST /v1/responses`.
 pub(super) async fn responses(
-    State(served): State<Arc<Served>>,
+    State(endpoints): State<Arc<Endpoints>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
-    let body = served.proxy.decided(whole(body)?, Some(false))?;
-    served.proxy.pass(&served.shared, Method::POST, "responses", headers, body).await
+    let body = endpoints.proxy.decided(whole(body)?, Some(false))?;
+    endpoints.proxy.pass(&endpoints.shared, Method::POST, "responses", headers, body).await
 }
 
 /// `GET /v1/models`.
 pub(super) async fn models(
-    State(served): State<Arc<Served>>,
+    State(endpoints): State<Arc<Endpoints>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    served.proxy.pass(&served.shared, Method::GET, "models", headers, Bytes::new()).await
+    endpoints.proxy.pass(&endpoints.shared, Method::GET, "models", headers, Bytes::new()).await
 }

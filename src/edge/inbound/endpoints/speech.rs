@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::Served;
+use super::Endpoints;
 use super::claim::Claim;
 use super::error::ApiError;
 use crate::audio::SampleRate;
@@ -35,7 +35,7 @@ const PIECES_MAX: usize = 4;
 
 /// How the audio is answered: mono, signed 16 bit, little-endian, 24 kHz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum SpeechFormat {
     Pcm,
     Wav,
 }
@@ -43,19 +43,19 @@ enum Format {
 /// Body of the request. Fields that change nothing here (`model`, `voice`, `instructions`) are not looked at: there is one
 /// voice.
 #[derive(Debug, Deserialize)]
-struct Request {
+struct SpeechRequest {
     input: String,
     response_format: Option<String>,
     speed: Option<f32>,
     stream_format: Option<String>,
 }
 
-impl Request {
-    fn format(&self) -> Result<Format, ApiError> {
+impl SpeechRequest {
+    fn format(&self) -> Result<SpeechFormat, ApiError> {
         match self.response_format.as_deref() {
-            Some("pcm") => Ok(Format::Pcm),
+            Some("pcm") => Ok(SpeechFormat::Pcm),
             // The API's own default is MP3, which nobody here encodes.
-            Some("wav") | None => Ok(Format::Wav),
+            Some("wav") | None => Ok(SpeechFormat::Wav),
             Some(other) => {
                 let problem = format_args!("found {other:?}, expected pcm or wav");
                 Err(ApiError::field("response_format", "unsupported", problem))
@@ -85,22 +85,22 @@ impl Request {
 
 /// The handler.
 pub(super) async fn speak(
-    State(served): State<Arc<Served>>,
+    State(endpoints): State<Arc<Endpoints>>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
     let body = body.map_err(|error| ApiError::request(error.status(), error.body_text()))?;
-    let request: Request = serde_json::from_slice(&body)
+    let request: SpeechRequest = serde_json::from_slice(&body)
         .map_err(|error| ApiError::request(StatusCode::BAD_REQUEST, format!("JSON: {error}")))?;
     request.check()?;
     let format = request.format()?;
-    let mut speech = Speech::begin(Claim::new(&served.shared).await?, &request);
+    let mut speech = SpeechStream::begin(Claim::new(&endpoints.shared).await?, &request);
     // What fails at once is told by the status.
     let first = speech.next().await?;
     let (sender, receiver) = mpsc::channel(PIECES_MAX);
     tokio::spawn(send_on(speech, sender));
     let (content_type, header) = match format {
-        Format::Pcm => ("audio/pcm", None),
-        Format::Wav => ("audio/wav", Some(Bytes::from(wav::header(SampleRate::HZ_24K, None).to_vec()))),
+        SpeechFormat::Pcm => ("audio/pcm", None),
+        SpeechFormat::Wav => ("audio/wav", Some(Bytes::from(wav::header(SampleRate::HZ_24K, None).to_vec()))),
     };
     let begin = stream::iter(header.into_iter().chain(first).map(Ok));
     let rest = stream::unfold(receiver, |mut pieces: mpsc::Receiver<_>| async move {
@@ -109,15 +109,15 @@ pub(super) async fn speak(
     Ok(([(CONTENT_TYPE, content_type)], Body::from_stream(begin.chain(rest))).into_response())
 }
 
-/// Speech that is being made.
-struct Speech {
+/// SpeechStream that is being made.
+struct SpeechStream {
     claim: Claim,
     downlink: Downlink,
     is_over: bool,
 }
 
-impl Speech {
-    fn begin(mut claim: Claim, request: &Request) -> Self {
+impl SpeechStream {
+    fn begin(mut claim: Claim, request: &SpeechRequest) -> Self {
         let settings =
             TtsSettings { rate: SampleRate::HZ_24K, speed: request.speed.unwrap_or(1.0), language: None };
         let (stamp, response) = (claim.lease.stamp(), ResponseKey(0));
@@ -153,7 +153,7 @@ impl Speech {
 
 /// Hands the speech on until it ends, or its client does not read it any more. A failure breaks the body off, so that
 /// nobody takes what has come for the whole.
-async fn send_on(mut speech: Speech, pieces: mpsc::Sender<Result<Bytes, std::io::Error>>) {
+async fn send_on(mut speech: SpeechStream, pieces: mpsc::Sender<Result<Bytes, std::io::Error>>) {
     loop {
         let piece = tokio::select! {
             () = pieces.closed() => return,

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::claim::Claim;
 use super::error::ApiError;
-use super::{RECORDING_BYTES_MAX, Served};
+use super::{Endpoints, RECORDING_BYTES_MAX};
 use crate::audio::wav::WavHeader;
 use crate::audio::{Resampler, SampleRate, pcm};
 use crate::language::Language;
@@ -28,7 +28,7 @@ const EXPECTED: &str =
 
 /// How the transcript is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Format {
+enum TranscriptFormat {
     #[default]
     Json,
     VerboseJson,
@@ -37,41 +37,43 @@ enum Format {
 
 /// What was asked for. Fields that change nothing here (`model`, `temperature`) are not looked at.
 #[derive(Debug, Default)]
-struct Request {
+struct TranscriptionRequest {
     file: Option<Bytes>,
     hints: SpeechHints,
-    format: Format,
+    format: TranscriptFormat,
 }
 
 /// The handler.
 pub(super) async fn transcribe(
-    State(served): State<Arc<Served>>,
+    State(endpoints): State<Arc<Endpoints>>,
     form: Result<Multipart, MultipartRejection>,
 ) -> Result<Response, ApiError> {
     let form = form.map_err(|error| ApiError::request(error.status(), error.body_text()))?;
-    let Request { file, hints, format } = Request::read(form).await?;
+    let TranscriptionRequest { file, hints, format } = TranscriptionRequest::read(form).await?;
     let file =
         file.ok_or_else(|| ApiError::field("file", "missing", format_args!("found none, {EXPECTED}")))?;
-    let recording = Recording::new(file)?;
+    let recording = RecordingFrames::new(file)?;
     let seconds = recording.seconds();
     // Only now: who uploads slowly keeps nobody waiting.
-    let mut claim = Claim::new(&served.shared).await?;
+    let mut claim = Claim::new(&endpoints.shared).await?;
     let (text, language) = hear(&mut claim, recording, hints).await?;
     Ok(match format {
-        Format::Json => {
+        TranscriptFormat::Json => {
             Json(json!({"text": text, "usage": {"type": "duration", "seconds": seconds}})).into_response()
         }
-        Format::VerboseJson => {
+        TranscriptFormat::VerboseJson => {
             let language = language.or(hints.language).and_then(|language| language.name());
             let language = language.unwrap_or("unknown").to_ascii_lowercase();
             Json(json!({"task": "transcribe", "language": language, "duration": seconds, "text": text}))
                 .into_response()
         }
-        Format::Text => ([(CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{text}\n")).into_response(),
+        TranscriptFormat::Text => {
+            ([(CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{text}\n")).into_response()
+        }
     })
 }
 
-impl Request {
+impl TranscriptionRequest {
     async fn read(mut form: Multipart) -> Result<Self, ApiError> {
         let mut request = Self::default();
         while let Some(field) = form.next_field().await.map_err(|error| bad_form(&error))? {
@@ -105,9 +107,9 @@ impl Request {
             "prompt" => self.hints.prompt = (!text.is_empty()).then(|| TextChunk::split(&text).0),
             "response_format" => {
                 self.format = match text.as_str() {
-                    "json" => Format::Json,
-                    "verbose_json" => Format::VerboseJson,
-                    "text" => Format::Text,
+                    "json" => TranscriptFormat::Json,
+                    "verbose_json" => TranscriptFormat::VerboseJson,
+                    "text" => TranscriptFormat::Text,
                     _ => {
                         let problem = format_args!("found {text:?}, expected json, verbose_json or text");
                         return Err(ApiError::field("response_format", "unsupported", problem));
@@ -136,7 +138,7 @@ fn bad_form(error: &MultipartError) -> ApiError {
 }
 
 /// A file, read 30 ms at a time.
-struct Recording {
+struct RecordingFrames {
     file: Bytes,
     header: WavHeader,
     /// Bytes of the file that have been read.
@@ -148,7 +150,7 @@ struct Recording {
     is_finished: bool,
 }
 
-impl Recording {
+impl RecordingFrames {
     fn new(mut file: Bytes) -> Result<Self, ApiError> {
         let header = WavHeader::parse(&file);
         let bad = |problem: &dyn std::fmt::Display| {
@@ -170,7 +172,7 @@ impl Recording {
     }
 }
 
-impl Iterator for Recording {
+impl Iterator for RecordingFrames {
     type Item = AudioFrame;
 
     fn next(&mut self) -> Option<AudioFrame> {
@@ -204,7 +206,7 @@ impl Iterator for Recording {
 /// recogniser says it.
 async fn hear(
     claim: &mut Claim,
-    recording: Recording,
+    recording: RecordingFrames,
     hints: SpeechHints,
 ) -> Result<(String, Option<Language>), ApiError> {
     let stamp = claim.lease.stamp();

@@ -6,7 +6,7 @@ use crate::message::{FinishReason, TokenUsage};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chunk {
     /// Parts of the answer, in order; none of them is empty.
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<ChunkPart>,
     /// How the answer ended.
     pub(super) finish: Option<FinishReason>,
     /// What it cost.
@@ -17,7 +17,7 @@ pub(super) struct Chunk {
 
 /// A part of the answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ChunkPart {
     /// Text, perhaps with reasoning between tags.
     Text(String),
     /// So many bytes of reasoning in a field of its own.
@@ -29,13 +29,13 @@ pub(super) enum Piece {
 impl Chunk {
     /// Adds text, if there is any.
     pub(super) fn text(&mut self, text: Option<String>) {
-        self.pieces.extend(text.filter(|text| !text.is_empty()).map(Piece::Text));
+        self.pieces.extend(text.filter(|text| !text.is_empty()).map(ChunkPart::Text));
     }
 
     /// Adds reasoning, if there is any.
     pub(super) fn reasoning(&mut self, thought: Option<&str>) {
         let thought = thought.filter(|thought| !thought.is_empty());
-        self.pieces.extend(thought.map(|thought| Piece::Reasoning(thought.len())));
+        self.pieces.extend(thought.map(|thought| ChunkPart::Reasoning(thought.len())));
     }
 }
 

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::chunk::{CallFragment, Chunk, Piece};
+use super::chunk::{CallFragment, Chunk, ChunkPart};
 use super::error::AnswerError;
 use crate::edge::outbound::http::error_text;
 use crate::message::{
@@ -29,7 +29,7 @@ struct RequestBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     stream: bool,
-    stream_options: StreamOptions,
+    stream_options: StreamOptionsBody,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ struct RequestBody<'a> {
 }
 
 #[derive(Serialize)]
-struct StreamOptions {
+struct StreamOptionsBody {
     include_usage: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn request_body(model: Option<&str>, request: &ChatRequest, slot: Opt
         parallel_tool_calls: request.parallel_tool_calls.filter(|_| has_tools),
         reasoning_effort: request.reasoning.map(ReasoningEffort::as_str),
         stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream_options: StreamOptionsBody { include_usage: true },
         max_tokens: request.tokens_max,
         id_slot: slot,
     };
@@ -122,15 +122,15 @@ fn tool_choice_body(choice: &ToolChoice) -> Value {
 #[derive(Deserialize)]
 struct ChunkBody {
     #[serde(default)]
-    choices: Vec<Choice>,
+    choices: Vec<ChoiceBody>,
     #[serde(default)]
-    usage: Option<Usage>,
+    usage: Option<UsageBody>,
     #[serde(default)]
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct ChoiceBody {
     #[serde(default)]
     index: u32,
     #[serde(default)]
@@ -179,10 +179,10 @@ struct FunctionDelta {
 }
 
 impl CallDelta {
-    fn into_piece(self) -> Piece {
+    fn into_piece(self) -> ChunkPart {
         let function = self.function.unwrap_or_default();
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-        Piece::Call(CallFragment {
+        ChunkPart::Call(CallFragment {
             index: self.index,
             id: given(self.id),
             name: given(function.name),
@@ -197,7 +197,7 @@ impl CallDelta {
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct UsageBody {
     #[serde(default)]
     prompt_tokens: u32,
     #[serde(default)]
@@ -283,7 +283,7 @@ mod tests {
     fn chunks_as_servers_send_them() {
         let text = |json: &str| {
             let pieces = parse_event(json.as_bytes())?.pieces.into_iter().map(|piece| match piece {
-                Piece::Text(text) => text,
+                ChunkPart::Text(text) => text,
                 other => panic!("{other:?}"),
             });
             Ok::<_, AnswerError>(pieces.collect::<String>())
@@ -309,7 +309,7 @@ mod tests {
     fn reasoning_is_counted_and_not_text() {
         for field in ["reasoning_content", "reasoning"] {
             let chunk = parse_event(format!(r#"{{"choices":[{{"delta":{{"{field}":"hmm"}}}}]}}"#).as_bytes());
-            assert_eq!(chunk, Ok(Chunk { pieces: vec![Piece::Reasoning(3)], ..Chunk::default() }));
+            assert_eq!(chunk, Ok(Chunk { pieces: vec![ChunkPart::Reasoning(3)], ..Chunk::default() }));
         }
     }
 
@@ -320,7 +320,7 @@ mod tests {
             parse_event(chunk.to_string().as_bytes()).expect("a chunk").pieces
         };
         let call = |index, id: Option<&str>, name: Option<&str>, arguments: &str| {
-            Piece::Call(CallFragment {
+            ChunkPart::Call(CallFragment {
                 index,
                 id: id.map(str::to_owned),
                 name: name.map(str::to_owned),

@@ -22,7 +22,7 @@ const NO_ARGUMENTS: &str = "{}";
 #[derive(Debug, Default)]
 pub(super) struct AnswerOrder {
     /// Everything from the first call on.
-    parts: Vec<Part>,
+    parts: Vec<AnswerPart>,
     /// Parts before this one have gone out.
     front: usize,
     /// Bytes of all parts.
@@ -30,8 +30,8 @@ pub(super) struct AnswerOrder {
 }
 
 #[derive(Debug)]
-enum Part {
-    Call(Call),
+enum AnswerPart {
+    Call(PendingCall),
     Text(String),
 }
 
@@ -48,8 +48,8 @@ impl AnswerOrder {
         }
         self.count(text.len())?;
         match self.parts.last_mut() {
-            Some(Part::Text(waiting)) => waiting.push_str(&text),
-            _ => self.parts.push(Part::Text(text)),
+            Some(AnswerPart::Text(waiting)) => waiting.push_str(&text),
+            _ => self.parts.push(AnswerPart::Text(text)),
         }
         Ok(())
     }
@@ -66,10 +66,10 @@ impl AnswerOrder {
         self.count(fragment.name.as_ref().map_or(0, String::len) + fragment.arguments.len())?;
         if let Some(call) = self.place(&fragment) {
             call.append(fragment);
-        } else if self.parts.iter().filter(|part| matches!(part, Part::Call(_))).count() == CALLS_MAX {
+        } else if self.parts.iter().filter(|part| matches!(part, AnswerPart::Call(_))).count() == CALLS_MAX {
             return Err(AnswerError::Calls(CALLS_MAX));
         } else {
-            self.parts.push(Part::Call(Call::new(fragment)));
+            self.parts.push(AnswerPart::Call(PendingCall::new(fragment)));
         }
         self.advance(false, deltas)
     }
@@ -82,8 +82,8 @@ impl AnswerOrder {
     pub(super) fn finish(&mut self, is_cut: bool, deltas: &mut Vec<ChatDelta>) -> Result<(), AnswerError> {
         for part in self.parts.drain(..).skip(self.front) {
             match part {
-                Part::Text(text) => deltas.push(ChatDelta::Text(text)),
-                Part::Call(mut call) => {
+                AnswerPart::Text(text) => deltas.push(ChatDelta::Text(text)),
+                AnswerPart::Call(mut call) => {
                     call.hand_out(deltas);
                     if is_cut && !call.is_complete(true) {
                         break;
@@ -109,8 +109,8 @@ impl AnswerOrder {
         let count = self.parts.len();
         while let Some(part) = self.parts.get_mut(self.front) {
             match part {
-                Part::Text(text) => deltas.push(ChatDelta::Text(std::mem::take(text))),
-                Part::Call(call) => {
+                AnswerPart::Text(text) => deltas.push(ChatDelta::Text(std::mem::take(text))),
+                AnswerPart::Call(call) => {
                     call.hand_out(deltas);
                     if !call.is_complete(text_follows || self.front + 1 < count) {
                         return Ok(());
@@ -127,10 +127,10 @@ impl AnswerOrder {
     ///
     /// Servers number calls, or name them, or neither; some give every call the number 0, and some repeat the function's
     /// name, or make up another id, with every piece.
-    fn place(&mut self, fragment: &CallFragment) -> Option<&mut Call> {
+    fn place(&mut self, fragment: &CallFragment) -> Option<&mut PendingCall> {
         let mut calls = self.parts.iter_mut().rev().filter_map(|part| match part {
-            Part::Call(call) => Some(call),
-            Part::Text(_) => None,
+            AnswerPart::Call(call) => Some(call),
+            AnswerPart::Text(_) => None,
         });
         let found = match (fragment.index, &fragment.id) {
             (Some(index), _) => calls.find(|call| call.index == Some(index)),
@@ -150,7 +150,7 @@ impl AnswerOrder {
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct PendingCall {
     index: Option<u32>,
     id: Option<String>,
     name: String,
@@ -165,7 +165,7 @@ struct Call {
     ended: bool,
 }
 
-impl Call {
+impl PendingCall {
     fn new(fragment: CallFragment) -> Self {
         let mut call = Self { index: fragment.index, ..Self::default() };
         call.append(fragment);

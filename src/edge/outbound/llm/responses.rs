@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::chunk::{CallFragment, Chunk, Piece};
+use super::chunk::{CallFragment, Chunk, ChunkPart};
 use super::error::AnswerError;
 use crate::edge::outbound::http::{error_text, first_words};
 use crate::message::{
@@ -119,16 +119,16 @@ pub(super) fn parse_event(data: &[u8]) -> Result<Chunk, AnswerError> {
     match kind {
         "response.output_text.delta" | "response.refusal.delta" => chunk.text(delta.map(str::to_owned)),
         "response.output_item.added" => {
-            chunk
-                .pieces
-                .extend(call_item(&event).map(|call| Piece::Call(CallFragment { is_whole: false, ..call })));
+            chunk.pieces.extend(
+                call_item(&event).map(|call| ChunkPart::Call(CallFragment { is_whole: false, ..call })),
+            );
         }
-        "response.output_item.done" => chunk.pieces.extend(call_item(&event).map(Piece::Call)),
-        "response.function_call_arguments.delta" => chunk.pieces.push(Piece::Call(CallFragment {
+        "response.output_item.done" => chunk.pieces.extend(call_item(&event).map(ChunkPart::Call)),
+        "response.function_call_arguments.delta" => chunk.pieces.push(ChunkPart::Call(CallFragment {
             arguments: delta.unwrap_or_default().to_owned(),
             ..fragment(&event, &event["item_id"])
         })),
-        "response.function_call_arguments.done" => chunk.pieces.push(Piece::Call(CallFragment {
+        "response.function_call_arguments.done" => chunk.pieces.push(ChunkPart::Call(CallFragment {
             arguments: event["arguments"].as_str().unwrap_or_default().to_owned(),
             is_whole: true,
             ..fragment(&event, &event["item_id"])
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn text_and_thoughts() {
         let pieces = |event| parse(event).map(|chunk| chunk.pieces);
-        let text = |text: &str| Ok(vec![Piece::Text(text.to_owned())]);
+        let text = |text: &str| Ok(vec![ChunkPart::Text(text.to_owned())]);
         assert_eq!(pieces(json!({"type": "response.output_text.delta", "delta": " "})), text(" "));
         assert_eq!(pieces(json!({"type": "response.refusal.delta", "delta": "No."})), text("No."));
         for kind in [
@@ -213,7 +213,7 @@ mod tests {
             "response.reasoning_summary_text.delta",
             "response.reasoning.delta",
         ] {
-            assert_eq!(pieces(json!({"type": kind, "delta": "hmm"})), Ok(vec![Piece::Reasoning(3)]));
+            assert_eq!(pieces(json!({"type": kind, "delta": "hmm"})), Ok(vec![ChunkPart::Reasoning(3)]));
         }
         for other in [
             json!({"type": "response.created", "response": {"usage": null}}),

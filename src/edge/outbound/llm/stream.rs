@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::chunk::{CallFragment, Chunk, Piece};
+use super::chunk::{CallFragment, Chunk, ChunkPart};
 use super::error::AnswerError;
 use super::order::AnswerOrder;
 use super::rate_limit::rate_limits;
@@ -41,7 +41,7 @@ pub(super) struct Opened {
 
 /// One completion. Dropping it, at any moment, closes its socket.
 pub struct ChatStream {
-    phase: Phase,
+    phase: StreamPhase,
     timeouts: ChatTimeouts,
     /// When the next token must be there; set by the first call of [`ChatStream::next`].
     deadline: Option<Instant>,
@@ -58,7 +58,7 @@ pub struct ChatStream {
     ready: VecDeque<Result<ChatDelta, CallError>>,
 }
 
-enum Phase {
+enum StreamPhase {
     Opening(Pin<Box<dyn Future<Output = Result<Opened, CallError>> + Send>>),
     Open(Box<Opened>),
     /// [`ChatDelta::Done`] or an error has been returned.
@@ -71,7 +71,7 @@ impl ChatStream {
         timeouts: ChatTimeouts,
     ) -> Self {
         Self {
-            phase: Phase::Opening(Box::pin(opening)),
+            phase: StreamPhase::Opening(Box::pin(opening)),
             timeouts,
             deadline: None,
             begun: false,
@@ -98,7 +98,7 @@ impl ChatStream {
         }
         match self.ready.front() {
             Some(Ok(ChatDelta::Done { .. })) => self.close().await,
-            Some(Err(_)) => self.phase = Phase::Ended,
+            Some(Err(_)) => self.phase = StreamPhase::Ended,
             _ => {}
         }
         self.ready.pop_front().expect("the loop ends with something")
@@ -108,16 +108,16 @@ impl ChatStream {
     async fn advance(&mut self) -> Result<(), CallError> {
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.timeouts.first_token);
         match &mut self.phase {
-            Phase::Opening(opening) => match timeout_at(deadline, opening).await {
+            StreamPhase::Opening(opening) => match timeout_at(deadline, opening).await {
                 Ok(opened) => {
                     let opened = opened?;
                     let limits = rate_limits(opened.reply.headers());
                     self.ready.extend(limits.map(|limits| Ok(ChatDelta::RateLimits(limits))));
-                    self.phase = Phase::Open(Box::new(opened));
+                    self.phase = StreamPhase::Open(Box::new(opened));
                 }
                 Err(_) => return self.silence(),
             },
-            Phase::Open(opened) => {
+            StreamPhase::Open(opened) => {
                 let api = opened.api;
                 match timeout_at(deadline, opened.reply.chunk()).await {
                     Ok(Ok(Some(bytes))) => self.read(&bytes, api)?,
@@ -128,7 +128,7 @@ impl ChatStream {
                     Err(_) => return self.silence(),
                 }
             }
-            Phase::Ended => return Err(CallError::Broken("it was read after its end".to_owned())),
+            StreamPhase::Ended => return Err(CallError::Broken("it was read after its end".to_owned())),
         }
         Ok(())
     }
@@ -185,9 +185,9 @@ impl ChatStream {
             self.begun = true;
             self.deadline = Some(Instant::now() + self.timeouts.between_tokens);
             match piece {
-                Piece::Text(text) => self.text(&text)?,
-                Piece::Reasoning(bytes) => self.thought(bytes)?,
-                Piece::Call(fragment) => self.call(fragment)?,
+                ChunkPart::Text(text) => self.text(&text)?,
+                ChunkPart::Reasoning(bytes) => self.thought(bytes)?,
+                ChunkPart::Call(fragment) => self.call(fragment)?,
             }
         }
         if let Some(usage) = chunk.usage {
@@ -259,12 +259,12 @@ impl ChatStream {
 
     /// Reads the end of the body, if it is there, so that the connection goes back to the idle ones.
     async fn close(&mut self) {
-        if let Phase::Open(opened) = &mut self.phase {
+        if let StreamPhase::Open(opened) = &mut self.phase {
             // An error and no end alike: the connection is closed by the drop.
             let _ =
                 timeout(BODY_END_WAIT, async { while let Ok(Some(_)) = opened.reply.chunk().await {} }).await;
         }
-        self.phase = Phase::Ended;
+        self.phase = StreamPhase::Ended;
     }
 }
 

@@ -48,7 +48,7 @@ impl From<PcmError> for CallError {
 }
 
 #[derive(Debug)]
-enum State {
+enum PcmState {
     /// Not enough has come to know what it is.
     Beginning,
     /// Samples, up to so many bytes; `None`: up to the end.
@@ -58,7 +58,7 @@ enum State {
 /// Reads one answer.
 #[derive(Debug)]
 pub(super) struct PcmReader {
-    state: State,
+    state: PcmState,
     format: WavFormat,
     /// Bytes that have come and are no whole sample, or no whole header.
     rest: Vec<u8>,
@@ -82,7 +82,7 @@ impl PcmReader {
                 text.parse().ok().and_then(SampleRate::new).ok_or_else(|| PcmError::Rate(text.to_owned()))?
             }
         };
-        Ok(Self { state: State::Beginning, format: WavFormat::pcm16(rate), rest: Vec::new() })
+        Ok(Self { state: PcmState::Beginning, format: WavFormat::pcm16(rate), rest: Vec::new() })
     }
 
     /// Samples per second.
@@ -96,7 +96,7 @@ impl PcmReader {
     /// [`PcmError`] for bytes that are no audio.
     pub(super) fn push(&mut self, bytes: &[u8], samples: &mut Vec<f32>) -> Result<(), PcmError> {
         self.rest.extend_from_slice(bytes);
-        if let State::Beginning = self.state {
+        if let PcmState::Beginning = self.state {
             if self.rest.len() < BEGINNING {
                 return Ok(());
             }
@@ -105,7 +105,7 @@ impl PcmReader {
                 let Some(header) = header else { return Ok(()) };
                 self.format = header.format;
                 self.rest.drain(..header.start);
-                self.state = State::Samples { left: header.len };
+                self.state = PcmState::Samples { left: header.len };
             } else {
                 self.begin_raw()?;
             }
@@ -119,7 +119,7 @@ impl PcmReader {
     /// # Errors
     /// [`PcmError`] for bytes that are no audio.
     pub(super) fn finish(&mut self, samples: &mut Vec<f32>) -> Result<(), PcmError> {
-        if let State::Beginning = self.state {
+        if let PcmState::Beginning = self.state {
             if WavHeader::is_wav(&self.rest) {
                 return Err(PcmError::Header);
             }
@@ -133,12 +133,12 @@ impl PcmReader {
         if let Some((_, name)) = COMPRESSED.iter().find(|(magic, _)| self.rest.starts_with(magic)) {
             return Err(PcmError::Compressed(name));
         }
-        self.state = State::Samples { left: None };
+        self.state = PcmState::Samples { left: None };
         Ok(())
     }
 
     fn take(&mut self, samples: &mut Vec<f32>) {
-        let State::Samples { left } = &mut self.state else { return };
+        let PcmState::Samples { left } = &mut self.state else { return };
         if let Some(left) = left {
             // What comes behind the samples is no audio.
             self.rest.truncate(*left);
