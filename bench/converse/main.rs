@@ -1,5 +1,4 @@
-//! Open-loop load on any server that speaks the OpenAI Realtime protocol; `bench/README.md` describes each
-//! case.
+//! Open-loop load on any server that speaks the OpenAI Realtime protocol; `README.md` in this folder describes each case.
 //!
 //! One thread: the client shares the machine with the server, so it says what it costs itself, how late it
 //! was, and when it was the one that could not keep up.
