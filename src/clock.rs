@@ -1,5 +1,5 @@
 //! The clock of the engine: stamps, deadlines and measurements of a session read the time here. Time-outs of HTTP calls and
-//! of the child process use the runtime's own clock; `tests/tidy.rs` lists these places.
+//! of the child process use the runtime's own clock; `tests/tidy` lists these places.
 
 use crate::message::Moment;
 

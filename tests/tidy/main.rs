@@ -10,6 +10,7 @@ use source::{code, files, has_word, read, root, tidy};
 mod circles;
 mod dead;
 mod names;
+mod proofs;
 mod prose;
 mod source;
 
