@@ -12,7 +12,6 @@ use tokio::sync::{mpsc, watch};
 use crate::audio::{Resampler, SampleRate};
 use crate::config::{ServeArgs, SttFormat};
 use crate::edge::dispatcher::{self, Wakers};
-use crate::edge::inbound::endpoints::Proxy;
 use crate::edge::inbound::listener;
 use crate::edge::inbound::roster::Roster;
 use crate::edge::inbound::shared::Shared;
@@ -226,7 +225,6 @@ fn run_edge(
             tokio::spawn(llm::attend(slab, unit, Arc::clone(&wakers), Arc::clone(&server)));
         }
         spawn_speech_tasks(args, slab, &wakers)?;
-        let proxy = args.serve_endpoints.then(|| Proxy::new(&server, args.llm_model.clone()));
         let (stopping, shutdown) = watch::channel(false);
         let (alive, mut gone) = mpsc::channel(1);
         let session = Arc::new(SessionConfig {
@@ -253,7 +251,7 @@ fn run_edge(
             // An error: the sender is gone, which means the same.
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
-        let listening = tokio::spawn(listener::listen(socket, shared, proxy, closed));
+        let listening = tokio::spawn(listener::listen(socket, shared, args.serve_endpoints, closed));
         println!("ready ws://{address}/v1/realtime units={} profile={}", slab.len(), profile.meta.name);
 
         stop.next().await;

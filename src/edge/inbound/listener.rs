@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use super::admin;
 use super::connection::{self, close_socket};
-use super::endpoints::{self, Proxy};
+use super::endpoints;
 use super::shared::Shared;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::protocol::{EventIds, ProtocolError, ServerEvent, SessionKind};
@@ -26,21 +26,19 @@ const READ_BUFFER_BYTES: usize = 16 * 1_024;
 /// connection ever has outstanding, so that it waits in one place only, for the flush. Grows as it is needed.
 const WRITE_BUFFER_BYTES: usize = 16 * 1_024 * 1_024;
 
-/// Serves clients until `stop` is done; connections that are open then go on by themselves. With a `proxy` the endpoints
-/// beside the Realtime one are served too.
+/// Serves clients until `stop` is done; connections that are open then go on by themselves. `serves_endpoints`: those beside
+/// the Realtime one are served too.
 ///
 /// # Errors
 /// When the listening socket fails.
 pub async fn listen(
     listener: TcpListener,
     shared: Arc<Shared>,
-    proxy: Option<Proxy>,
+    serves_endpoints: bool,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let beside = match proxy {
-        Some(proxy) => endpoints::router(Arc::clone(&shared), proxy),
-        None => endpoints::disabled(),
-    };
+    let endpoints =
+        if serves_endpoints { endpoints::router(Arc::clone(&shared)) } else { endpoints::disabled() };
     let app = Router::new()
         .route("/v1/realtime", get(realtime))
         .route("/v1/pool", get(admin::pool))
@@ -49,7 +47,7 @@ pub async fn listen(
         .route("/ready", get(admin::ready))
         .route("/metrics", get(admin::metrics))
         .with_state(shared)
-        .merge(beside);
+        .merge(endpoints);
     let listener = axum::serve::ListenerExt::tap_io(listener, |socket| {
         // An audio delta shall not wait for the acknowledgement of the last one.
         if let Err(error) = socket.set_nodelay(true) {

@@ -20,8 +20,6 @@ use axum::routing::{any, get, post};
 use super::shared::Shared;
 use error::ApiError;
 
-pub use proxy::Proxy;
-
 /// Largest recording, bytes. Source: OpenAI API reference, "Create transcription".
 const RECORDING_BYTES_MAX: usize = 25 * 1_000 * 1_000;
 
@@ -34,15 +32,8 @@ const SPEECH_BYTES_MAX: usize = 64 * 1_024;
 /// Largest request to the language model: a long conversation and some pictures.
 const PROXIED_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 
-/// State that the endpoints share.
-#[derive(Debug)]
-struct Endpoints {
-    shared: Arc<Shared>,
-    proxy: Proxy,
-}
-
 /// The endpoints.
-pub(super) fn router(shared: Arc<Shared>, proxy: Proxy) -> Router {
+pub(super) fn router(shared: Arc<Shared>) -> Router {
     let proxied = Router::new()
         .route("/v1/models", get(proxy::models))
         .route("/v1/chat/completions", post(proxy::chat_completions))
@@ -54,7 +45,7 @@ pub(super) fn router(shared: Arc<Shared>, proxy: Proxy) -> Router {
     let speech = Router::new()
         .route("/v1/audio/speech", post(speech::speak))
         .layer(DefaultBodyLimit::max(SPEECH_BYTES_MAX));
-    proxied.merge(transcriptions).merge(speech).with_state(Arc::new(Endpoints { shared, proxy }))
+    proxied.merge(transcriptions).merge(speech).with_state(shared)
 }
 
 /// What stands in their place without `--serve-endpoints`: says so.

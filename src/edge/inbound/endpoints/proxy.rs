@@ -14,13 +14,11 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::Endpoints;
 use super::error::ApiError;
 use super::token_count::TokenCount;
 use crate::edge::inbound::shared::Shared;
 use crate::edge::outbound::http::CallError;
-use crate::edge::outbound::llm::ChatClient;
-use crate::edge::outbound::model_server::ModelServer;
+use crate::edge::outbound::llm::{ChatClient, ChatEndpoint};
 
 /// Headers of the client that are not passed on: of the connection, of the body's length, which may change, of a packing
 /// that would keep events back, and all that says who the client is.
@@ -47,37 +45,52 @@ const NOT_THERE: [&str; 17] = [
 /// Headers of the model server that are not passed on: of the connection.
 const NOT_BACK: [&str; 4] = ["connection", "keep-alive", "transfer-encoding", "upgrade"];
 
-/// Passes calls on.
-#[derive(Debug)]
-pub struct Proxy {
-    /// How the language model is asked; `None` where there is none.
-    client: Option<ChatClient>,
-    /// The model that calls are for, whichever they name.
-    model: Option<String>,
+/// The language model's server, there to be asked.
+struct Upstream<'a> {
+    shared: &'a Arc<Shared>,
+    client: &'a ChatClient,
+    endpoint: ChatEndpoint,
 }
 
-impl Proxy {
-    /// A proxy of the language model of this server, `model` of it if one is named.
-    #[must_use]
-    pub fn new(server: &ModelServer, model: Option<String>) -> Self {
-        Self { client: server.client().cloned(), model }
+impl<'a> Upstream<'a> {
+    /// Waits for the server to be there, 3 s at most.
+    async fn new(shared: &'a Arc<Shared>) -> Result<Self, ApiError> {
+        let client = shared.model.client().ok_or_else(|| {
+            ApiError::not_implemented(
+                "this server has no language model, expected --llm-url or --stages real",
+            )
+        })?;
+        Ok(Self { shared, client, endpoint: client.endpoint().await.map_err(unreachable)? })
     }
 
-    /// Passes one call on. The answer's body is handed through as it arrives; who goes away takes the call along.
+    /// The body with what this server decides in it; the client's own bytes if that is nothing.
+    fn decided(&self, body: Bytes, store: Option<bool>) -> Result<Bytes, ApiError> {
+        let bad = |problem: String| ApiError::request(StatusCode::BAD_REQUEST, problem);
+        let mut value: Value =
+            serde_json::from_slice(&body).map_err(|error| bad(format!("JSON: {error}")))?;
+        let fields = value.as_object_mut();
+        let fields = fields.ok_or_else(|| bad("JSON: found no object, expected one".to_owned()))?;
+        let decisions =
+            [("model", self.endpoint.model().map(|model| json!(model))), ("store", store.map(Value::from))];
+        let mut is_changed = false;
+        for (name, value) in decisions {
+            if let Some(value) = value {
+                fields.insert(name.to_owned(), value);
+                is_changed = true;
+            }
+        }
+        Ok(if is_changed { value.to_string().into() } else { body })
+    }
+
+    /// Passes one call on. The answer's body is handed through as it arrives; a client that goes away takes the call along.
     async fn pass(
-        &self,
-        shared: &Arc<Shared>,
+        self,
         method: Method,
         path: &str,
         mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response, ApiError> {
-        let client = self.client.as_ref().ok_or_else(|| {
-            ApiError::not_implemented(
-                "this server has no language model, expected --llm-url or --stages real",
-            )
-        })?;
-        let endpoint = client.endpoint().await.map_err(unreachable)?;
+        let Self { shared, client, endpoint } = self;
         NOT_THERE.iter().for_each(|name| {
             headers.remove(*name);
         });
@@ -94,25 +107,6 @@ impl Proxy {
         let body = answer.bytes_stream().inspect_ok(move |bytes| count.look_at(bytes));
         Ok((status, headers, Body::from_stream(body)).into_response())
     }
-
-    /// The body with what this server decides in it; the client's own bytes if that is nothing.
-    fn decided(&self, body: Bytes, store: Option<bool>) -> Result<Bytes, ApiError> {
-        let bad = |problem: String| ApiError::request(StatusCode::BAD_REQUEST, problem);
-        let mut value: Value =
-            serde_json::from_slice(&body).map_err(|error| bad(format!("JSON: {error}")))?;
-        let fields = value.as_object_mut();
-        let fields = fields.ok_or_else(|| bad("JSON: found no object, expected one".to_owned()))?;
-        let decisions =
-            [("model", self.model.as_ref().map(|model| json!(model))), ("store", store.map(Value::from))];
-        let mut is_changed = false;
-        for (name, value) in decisions {
-            if let Some(value) = value {
-                fields.insert(name.to_owned(), value);
-                is_changed = true;
-            }
-        }
-        Ok(if is_changed { value.to_string().into() } else { body })
-    }
 }
 
 fn unreachable(error: CallError) -> ApiError {
@@ -128,28 +122,30 @@ fn whole(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
 
 /// `POST /v1/chat/completions`.
 pub(super) async fn chat_completions(
-    State(endpoints): State<Arc<Endpoints>>,
+    State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
-    let body = endpoints.proxy.decided(whole(body)?, None)?;
-    endpoints.proxy.pass(&endpoints.shared, Method::POST, "chat/completions", headers, body).await
+    let upstream = Upstream::new(&shared).await?;
+    let body = upstream.decided(whole(body)?, None)?;
+    upstream.pass(Method::POST, "chat/completions", headers, body).await
 }
 
 /// `POST /v1/responses`.
 pub(super) async fn responses(
-    State(endpoints): State<Arc<Endpoints>>,
+    State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
-    let body = endpoints.proxy.decided(whole(body)?, Some(false))?;
-    endpoints.proxy.pass(&endpoints.shared, Method::POST, "responses", headers, body).await
+    let upstream = Upstream::new(&shared).await?;
+    let body = upstream.decided(whole(body)?, Some(false))?;
+    upstream.pass(Method::POST, "responses", headers, body).await
 }
 
 /// `GET /v1/models`.
 pub(super) async fn models(
-    State(endpoints): State<Arc<Endpoints>>,
+    State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    endpoints.proxy.pass(&endpoints.shared, Method::GET, "models", headers, Bytes::new()).await
+    Upstream::new(&shared).await?.pass(Method::GET, "models", headers, Bytes::new()).await
 }

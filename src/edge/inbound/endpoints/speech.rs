@@ -15,12 +15,12 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::Endpoints;
 use super::claim::Claim;
 use super::error::ApiError;
 use crate::audio::SampleRate;
 use crate::audio::wav;
 use crate::edge::inbound::downlink::{Downlink, Pulled};
+use crate::edge::inbound::shared::Shared;
 use crate::limits::SLOW_READER_MS_MAX;
 use crate::message::{ResponseKey, SpeechOut, TextPrompt, TtsSettings};
 
@@ -85,7 +85,7 @@ impl SpeechRequest {
 
 /// The handler.
 pub(super) async fn speak(
-    State(endpoints): State<Arc<Endpoints>>,
+    State(shared): State<Arc<Shared>>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
     let body = body.map_err(|error| ApiError::request(error.status(), error.body_text()))?;
@@ -93,7 +93,7 @@ pub(super) async fn speak(
         .map_err(|error| ApiError::request(StatusCode::BAD_REQUEST, format!("JSON: {error}")))?;
     request.check()?;
     let format = request.format()?;
-    let mut speech = SpeechStream::begin(Claim::new(&endpoints.shared).await?, &request);
+    let mut speech = SpeechStream::begin(Claim::new(&shared).await?, &request);
     // What fails at once is told by the status.
     let first = speech.next().await?;
     let (sender, receiver) = mpsc::channel(PIECES_MAX);

@@ -11,11 +11,12 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde_json::json;
 
+use super::RECORDING_BYTES_MAX;
 use super::claim::Claim;
 use super::error::ApiError;
-use super::{Endpoints, RECORDING_BYTES_MAX};
 use crate::audio::wav::WavHeader;
 use crate::audio::{Resampler, SampleRate, pcm};
+use crate::edge::inbound::shared::Shared;
 use crate::language::Language;
 use crate::message::{
     AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, SpeechHints, SttEvent, TextChunk, VadEvent, VadMode,
@@ -45,7 +46,7 @@ struct TranscriptionRequest {
 
 /// The handler.
 pub(super) async fn transcribe(
-    State(endpoints): State<Arc<Endpoints>>,
+    State(shared): State<Arc<Shared>>,
     form: Result<Multipart, MultipartRejection>,
 ) -> Result<Response, ApiError> {
     let form = form.map_err(|error| ApiError::request(error.status(), error.body_text()))?;
@@ -55,7 +56,7 @@ pub(super) async fn transcribe(
     let recording = RecordingFrames::new(file)?;
     let seconds = recording.seconds();
     // Only now: who uploads slowly keeps nobody waiting.
-    let mut claim = Claim::new(&endpoints.shared).await?;
+    let mut claim = Claim::new(&shared).await?;
     let (text, language) = hear(&mut claim, recording, hints).await?;
     Ok(match format {
         TranscriptFormat::Json => {

@@ -18,7 +18,7 @@ pub struct ChatEndpoint {
     /// How it is asked.
     pub(super) api: LlmApi,
     /// Value of the `model` field; `None`: the field is left out (llama.cpp serves its only model then).
-    pub(super) model: Option<String>,
+    model: Option<String>,
     /// Send the caller's slot as `id_slot`. Only the built-in server is asked that way: others may refuse the field.
     pub(super) slot_hint: bool,
 }
@@ -58,6 +58,12 @@ impl ChatEndpoint {
     #[must_use]
     pub fn url(&self) -> String {
         self.base.call(self.call()).into()
+    }
+
+    /// The model that is asked for; `None`: the server's only one.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 
     /// The path of the call below the base.

@@ -159,7 +159,7 @@ impl ChatClient {
         let list = list.await?.whole(MODELS_BODY_BYTES_MAX).await?;
         let list = serde_json::from_slice(&list)
             .map_err(|error| CallError::Broken(format!("a list of models that is no JSON ({error})")))?;
-        Ok(models::context_tokens(&list, endpoint.model.as_deref()))
+        Ok(models::context_tokens(&list, endpoint.model()))
     }
 
     /// Passes a call of somebody else on, `path` below the base of the API, with this server's key, and waits for the head
@@ -181,7 +181,7 @@ impl ChatClient {
     /// Sends the request and waits for the response's headers.
     async fn open(self, request: &ChatRequest, slot: Option<u16>) -> Result<Opened, CallError> {
         let endpoint = self.endpoint().await?;
-        let model = endpoint.model.as_deref();
+        let model = endpoint.model();
         let body = match endpoint.api {
             LlmApi::Chat => {
                 let slot = slot.filter(|_| endpoint.slot_hint);
