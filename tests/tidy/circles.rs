@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::source::{Source, Token, library, tidy, tokens};
+use crate::module::Module;
+use crate::source::{Source, library, tidy};
 
 /// Circles that are not cut yet: their files below `src/`, and why they need each other. A circle of some of the files is
 /// known too.
@@ -27,110 +28,14 @@ const KNOWN: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// A file as a module.
-struct Module<'a> {
-    path: &'a str,
-    name: Vec<String>,
-    /// Paths that the file names, from the crate's root.
-    named: Vec<Vec<String>>,
-    /// Names that a path through this module may end in, and what they stand for.
-    reexported: Vec<(String, Vec<String>)>,
-}
-
-impl<'a> Module<'a> {
-    fn new(source: &'a Source) -> Self {
-        let name = source.module();
-        let mut module = Self { path: &source.path, name, named: Vec::new(), reexported: Vec::new() };
-        let tokens = tokens(&source.text);
-        let mut rest = tokens.as_slice();
-        while let [(_, token), tail @ ..] = rest {
-            let before = tokens.len() - rest.len();
-            rest = tail;
-            if *token == "use" {
-                let is_public = before > 0 && matches!(tokens[before - 1].1, "pub" | ")");
-                let mut paths = Vec::new();
-                rest = use_tree(tail, &[], &mut paths);
-                for (path, name) in paths {
-                    let path = module.absolute(path);
-                    if is_public {
-                        module.reexported.push((name, path.clone()));
-                    } else {
-                        module.named.push(path);
-                    }
-                }
-            } else if matches!(*token, "crate" | "super" | "self") && matches!(tail, [(_, "::"), ..]) {
-                let path = std::iter::once(*token)
-                    .chain(tail.chunks_exact(2).take_while(|pair| pair[0].1 == "::").map(|pair| pair[1].1));
-                let path: Vec<_> = path.map(str::to_owned).collect();
-                rest = &tail[2 * (path.len() - 1)..];
-                let path = module.absolute(path);
-                module.named.push(path);
-            }
-        }
-        module
-    }
-
-    /// A path of this file from the crate's root. Of another crate it is one that is no module.
-    fn absolute(&self, path: Vec<String>) -> Vec<String> {
-        let mut base = match path[0].as_str() {
-            "crate" => return path[1..].to_vec(),
-            "super" | "self" => self.name.clone(),
-            // A module of the file's own, or a crate.
-            _ => return [self.name.clone(), path].concat(),
-        };
-        let up = path.iter().take_while(|part| *part == "super").count();
-        base.truncate(base.len().saturating_sub(up));
-        let rest = path.iter().skip_while(|part| matches!(part.as_str(), "super" | "self"));
-        base.extend(rest.cloned());
-        base
-    }
-}
-
-/// Reads a tree of `use` up to the `;`, `,` or `}` behind it: each path, and the name it gets.
-fn use_tree<'t, 'a>(
-    mut tokens: &'t [Token<'a>],
-    prefix: &[String],
-    paths: &mut Vec<(Vec<String>, String)>,
-) -> &'t [Token<'a>] {
-    let mut path = prefix.to_vec();
-    while let [(_, token), tail @ ..] = tokens {
-        match *token {
-            "::" => tokens = tail,
-            "{" => {
-                tokens = tail;
-                while !matches!(tokens, [(_, "}"), ..] | []) {
-                    tokens = use_tree(tokens, &path, paths);
-                    if let [(_, ","), tail @ ..] = tokens {
-                        tokens = tail;
-                    }
-                }
-                return tokens.get(1..).unwrap_or_default();
-            }
-            ";" | "," | "}" => break,
-            "as" => {
-                paths.push((path, tail[0].1.to_owned()));
-                return &tail[1..];
-            }
-            "self" if !path.is_empty() => tokens = tail,
-            name => {
-                path.push(name.to_owned());
-                tokens = tail;
-            }
-        }
-    }
-    let name = path.last().cloned().unwrap_or_default();
-    paths.push((path, name));
-    tokens
-}
-
 /// The index of the module that `path` is in, behind re-exports.
 fn resolve(path: &[String], modules: &[Module<'_>], index: &BTreeMap<&[String], usize>) -> Option<usize> {
     let length = (1..=path.len()).rev().find(|length| index.contains_key(&path[..*length]))?;
     let module = index[&path[..length]];
     let reexported = &modules[module].reexported;
-    let target = path.get(length).and_then(|name| reexported.iter().find(|(known, _)| known == name));
+    let target = path.get(length).and_then(|name| reexported.iter().find(|(_, known, _)| known == name));
     match target {
-        Some((_, target)) if target != path => {
+        Some((_, _, target)) if target != path => {
             Some(resolve(&[target, &path[length + 1..]].concat(), modules, index).unwrap_or(module))
         }
         _ => Some(module),
@@ -144,7 +49,7 @@ fn circles(sources: &[Source]) -> Vec<Vec<&str>> {
     let is_family =
         |a: &Module<'_>, b: &Module<'_>| a.name.starts_with(&b.name) || b.name.starts_with(&a.name);
     let needed = |module: &Module<'_>| -> BTreeSet<usize> {
-        let found = module.named.iter().filter_map(|path| resolve(path, &modules, &index));
+        let found = module.named.iter().filter_map(|(_, path)| resolve(path, &modules, &index));
         found.filter(|at| !is_family(module, &modules[*at])).collect()
     };
     let needs: Vec<_> = modules.iter().map(needed).collect();

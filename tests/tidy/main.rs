@@ -2,13 +2,15 @@
 //!
 //! Each rule is a function from a text to the lines that break it, and has a test of its own in which it is broken.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use source::{code, files, has_word, read, root, tidy};
 
 mod circles;
 mod dead;
+mod imports;
+mod module;
 mod names;
 mod proofs;
 mod prose;
@@ -91,102 +93,6 @@ const WORDS: &[(&str, &[&str], &str)] = &[
 /// What stands at the top: what the user asked for, and what tools insist on.
 const TOP: &[&str] =
     &["Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "bench", "hw-profiles", "src", "tests"];
-
-/// The module of a file below `src/`.
-fn module_of(path: &str) -> &str {
-    let path = path.strip_prefix("src/").unwrap_or(path);
-    path.split('/').next().unwrap_or(path).trim_end_matches(".rs")
-}
-
-// Who may import whom.
-
-/// The table of the guide: module → what it may import; `None`: everything.
-fn import_table(guide: &str) -> BTreeMap<String, Option<BTreeSet<String>>> {
-    let chapter = guide.split("## Who may import whom").nth(1).expect("the guide has the table");
-    let rows = chapter.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
-    let rows = rows.take_while(|line| line.starts_with('|'));
-    let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
-    rows.map(|row| {
-        let cells: Vec<_> = row.split('|').collect();
-        let module = names(cells[1]).pop_first().expect("a module");
-        (module, (cells[2].trim() != "everything").then(|| names(cells[2])))
-    })
-    .collect()
-}
-
-fn wrong_imports(path: &str, text: &str, table: &BTreeMap<String, Option<BTreeSet<String>>>) -> Vec<String> {
-    let module = module_of(path);
-    let Some(allowed) = table.get(module) else {
-        return vec![format!("{path}: module {module} is not in the table of src/guide/architecture.md")];
-    };
-    let Some(allowed) = allowed else { return Vec::new() };
-    let mut wrong = Vec::new();
-    for (at, line) in code(text) {
-        for (start, _) in line.match_indices("crate::") {
-            let rest = &line[start + "crate::".len()..];
-            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            if name != module && !allowed.contains(&name) {
-                wrong.push(format!("{path}:{at}: {module} may not import {name}"));
-            }
-        }
-    }
-    wrong
-}
-
-#[test]
-fn modules_import_only_what_the_guide_says() {
-    let table = import_table(&read("src/guide/architecture.md"));
-    let files = files("src", "rs");
-    let own = ["src/lib.rs", "src/main.rs", "src/guide/mod.rs"];
-    let checked = files.iter().filter(|path| !own.contains(&path.as_str()));
-    tidy(checked.flat_map(|path| wrong_imports(path, &read(path), &table)));
-    let modules: BTreeSet<_> = files.iter().map(|path| module_of(path)).collect();
-    tidy(
-        table
-            .keys()
-            .filter(|name| !modules.contains(name.as_str()))
-            .map(|name| format!("{name}: no such module")),
-    );
-}
-
-/// Modules that a module of the table is reached from again.
-fn cycles(table: &BTreeMap<String, Option<BTreeSet<String>>>) -> Vec<String> {
-    let reached = |from: &String| {
-        let mut seen = BTreeSet::new();
-        let mut next = vec![from.clone()];
-        while let Some(module) = next.pop() {
-            for imported in table.get(&module).cloned().flatten().unwrap_or_default() {
-                if seen.insert(imported.clone()) {
-                    next.push(imported);
-                }
-            }
-        }
-        seen
-    };
-    let wrong = table.keys().filter(|module| reached(module).contains(*module));
-    wrong.map(|module| format!("{module} imports itself by way of others")).collect()
-}
-
-#[test]
-fn imports_go_one_way() {
-    tidy(cycles(&import_table(&read("src/guide/architecture.md"))));
-    let table =
-        "## Who may import whom\n|---|---|\n| `a` | `b` |\n| `b` | `c` |\n| `c` | `a` |\n| `d` | `a` |\n";
-    assert_eq!(cycles(&import_table(table)).len(), 3);
-}
-
-#[test]
-fn an_import_against_the_table_is_found() {
-    let table = import_table(&read("src/guide/architecture.md"));
-    let wrong =
-        wrong_imports("src/unit/slot.rs", "use crate::message::Epoch;\nuse crate::edge::dispatcher;", &table);
-    assert_eq!(wrong, ["src/unit/slot.rs:2: unit may not import edge"]);
-    assert_eq!(wrong_imports("src/new.rs", "", &table).len(), 1);
-    assert!(
-        wrong_imports("src/unit/slot.rs", "// crate::edge\n#[cfg(test)]\nuse crate::edge;", &table)
-            .is_empty()
-    );
-}
 
 // Words that may stand in one place only.
 
