@@ -1,8 +1,8 @@
 //! Proof of a claim: move-only; its drop, on any path, begins the drain.
 
-use super::bell::EdgeSignal;
+use super::bell::Bell;
+use super::edge_bell::EdgeSignal;
 use super::port::EdgePort;
-use super::ring::Bell;
 use super::slab::{Unit, UnitCounters, UnitSlab};
 use crate::message::{AudioIn, Epoch, Generation, Stamp, TextPrompt, TtsSettings, UnitId};
 use crate::sync::PortGuard;

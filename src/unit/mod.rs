@@ -12,25 +12,30 @@
 mod answer;
 mod bell;
 mod drain;
+mod edge_bell;
 mod free;
 mod generation;
 mod lease;
 mod port;
+mod ready_set;
 mod ring;
 mod slab;
 mod slot;
+mod stage_bell;
 mod utterance;
 
 pub use answer::resample;
-pub use bell::{EdgeBell, EdgeSignal, StageBell};
+pub use bell::{Bell, Ringer};
 pub use drain::Drain;
+pub use edge_bell::{EdgeBell, EdgeSignal};
 pub use free::FreeUnits;
 pub use generation::GenerationCounter;
 pub use lease::UnitLease;
 pub use port::{
     EdgePort, ItemHearing, LlmPort, OpenUtterance, SttPort, TtsPort, TtsState, VadPort, VadState,
 };
-pub use ring::{Bell, Consumer, Producer, PushError, Ringer, ring};
+pub use ring::{Consumer, Producer, PushError, ring};
 pub use slab::{Bells, Cause, CounterTotals, Unit, UnitCounters, UnitSlab};
 pub use slot::{SlotState, SlotWord};
+pub use stage_bell::StageBell;
 pub use utterance::{Piece, SttWork, push_transcript};

@@ -6,68 +6,8 @@
 
 use std::sync::Arc;
 
-use super::bell::{EdgeBell, EdgeSignal, StageBell};
-use crate::message::UnitId;
+use super::bell::Ringer;
 use crate::sync::{AtomicU32, Ordering, fence, rtrb};
-
-/// Whom to wake for a unit.
-#[derive(Clone, Copy, Debug)]
-pub enum Ringer {
-    /// A stage's workers.
-    Stage(&'static StageBell, UnitId),
-    /// A task at the edge.
-    Edge(&'static EdgeBell, EdgeSignal, UnitId),
-}
-
-impl Ringer {
-    /// Wakes them. Never blocks; costs one atomic operation when they are awake already.
-    pub fn ring(self) {
-        match self {
-            Self::Stage(bell, unit) => bell.ring(unit),
-            Self::Edge(bell, signal, unit) => bell.ring(signal, unit),
-        }
-    }
-}
-
-/// The doorbell of a stage, wherever its work is done.
-#[derive(Clone, Copy, Debug)]
-pub enum Bell {
-    /// By workers of this process.
-    Workers(&'static StageBell),
-    /// By a server, which one task per unit asks.
-    Task(&'static EdgeBell, EdgeSignal),
-}
-
-impl Bell {
-    /// Rings for one unit.
-    #[must_use]
-    pub const fn ringer(self, unit: UnitId) -> Ringer {
-        match self {
-            Self::Workers(bell) => Ringer::Stage(bell, unit),
-            Self::Task(bell, signal) => Ringer::Edge(bell, signal, unit),
-        }
-    }
-
-    /// Something is there for `unit`.
-    pub fn ring(self, unit: UnitId) {
-        self.ringer(unit).ring();
-    }
-
-    /// The bell that workers of this process sleep on; `None`: there are none.
-    #[must_use]
-    pub const fn workers(self) -> Option<&'static StageBell> {
-        match self {
-            Self::Workers(bell) => Some(bell),
-            Self::Task(..) => None,
-        }
-    }
-}
-
-impl From<&'static StageBell> for Bell {
-    fn from(bell: &'static StageBell) -> Self {
-        Self::Workers(bell)
-    }
-}
 
 /// The ring was full; the item comes back.
 #[derive(Debug)]

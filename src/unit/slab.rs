@@ -1,11 +1,13 @@
 //! All units, in one allocation made at start.
 
-use super::bell::{EdgeBell, EdgeSignal, StageBell};
+use super::bell::{Bell, Ringer};
+use super::edge_bell::{EdgeBell, EdgeSignal};
 use super::free::FreeUnits;
 use super::generation::GenerationCounter;
 use super::port::{EdgePort, Ends, LlmPort, SttPort, TtsPort, VadPort};
-use super::ring::{Bell, Ringer, ring};
+use super::ring::ring;
 use super::slot::{SlotState, SlotWord};
+use super::stage_bell::StageBell;
 use crate::audio::SampleRate;
 use crate::limits;
 use crate::message::{Epoch, Stamp, UnitId};

@@ -59,7 +59,7 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ("thread::Builder", &["rt/thread.rs", "llm_server/"], "rt::thread::spawn"),
     ("thread::spawn", &[], "rt::thread::spawn"),
     ("thread::sleep", &["model/fake.rs"], "a stage parks in its runner, the edge awaits a timer"),
-    ("thread::park", &["unit/bell.rs"], "StageBell::sleep"),
+    ("thread::park", &["unit/stage_bell.rs"], "StageBell::sleep"),
     ("clock_gettime", &["clock.rs"], "clock::now, passed on as an argument"),
     ("Instant::now", &["edge/outbound/"], "clock::now, passed on as an argument"),
     ("SystemTime", &["llm_server/"], "clock::now, passed on as an argument"),

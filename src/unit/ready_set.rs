@@ -1,0 +1,54 @@
+//! The units that have been rung for.
+
+use crate::message::UnitId;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Units in one word of a [`ReadySet`].
+pub(super) const WORD: usize = 64;
+
+/// A set of units, one bit each.
+#[derive(Debug)]
+pub(super) struct ReadySet(Box<[AtomicU64]>);
+
+impl ReadySet {
+    /// An empty set for `units` units.
+    pub(super) fn new(units: usize) -> Self {
+        Self((0..units.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Words of the set.
+    pub(super) fn words(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Puts `unit` in.
+    pub(super) fn insert(&self, unit: UnitId) {
+        // ORDERING: Release: who takes the bit sees what was done before it was set.
+        self.0[unit.index() / WORD].fetch_or(1 << (unit.index() % WORD), Ordering::Release);
+    }
+
+    /// Takes one unit out of a word: the lowest of those that `among` names.
+    pub(super) fn take_from(&self, word: usize, among: u64) -> Option<UnitId> {
+        loop {
+            // ORDERING: Relaxed: a guess that the `fetch_and` checks.
+            let bits = self.0[word].load(Ordering::Relaxed) & among;
+            if bits == 0 {
+                return None;
+            }
+            let bit = bits & bits.wrapping_neg();
+            // ORDERING: Acquire pairs with the Release in `insert`.
+            if self.0[word].fetch_and(!bit, Ordering::Acquire) & bit != 0 {
+                let index = word * WORD + bit.trailing_zeros() as usize;
+                return Some(UnitId::new(
+                    u16::try_from(index).expect("the slab holds at most u16::MAX units"),
+                ));
+            }
+        }
+    }
+
+    /// Whether no unit is in the set; may change at any moment.
+    pub(super) fn is_empty(&self) -> bool {
+        // ORDERING: Relaxed: before a sleep the fence of the sleeper makes it good.
+        self.0.iter().all(|word| word.load(Ordering::Relaxed) == 0)
+    }
+}
