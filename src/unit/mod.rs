@@ -35,7 +35,7 @@ pub use port::{
     EdgePort, ItemHearing, LlmPort, OpenUtterance, SttPort, TtsPort, TtsState, VadPort, VadState,
 };
 pub use ring::{Consumer, Producer, PushError, ring};
-pub use slab::{Bells, Cause, CounterTotals, Unit, UnitCounters, UnitSlab};
+pub use slab::{Bells, CounterTotals, Unit, UnitCounters, UnitSlab};
 pub use slot::{SlotState, SlotWord};
 pub use stage_bell::StageBell;
 pub use utterance::{Piece, SttWork, push_transcript};

@@ -11,17 +11,7 @@ use super::stage_bell::StageBell;
 use crate::audio::SampleRate;
 use crate::limits;
 use crate::message::{Epoch, Stamp, UnitId};
-use crate::sync::{AtomicU8, AtomicU64, Ordering, PortCell};
-
-/// Why a unit is in quarantine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cause {
-    /// It is not.
-    None = 0,
-    /// The markers did not come back within [`limits::DRAIN_MS_MAX`].
-    DrainTimeout = 1,
-}
+use crate::sync::{AtomicU64, Ordering, PortCell};
 
 /// What a unit counts, for `/v1/pool` and the metrics. Relaxed: each number stands for itself.
 #[derive(Debug, Default)]
@@ -32,7 +22,6 @@ pub struct UnitCounters {
     pub stale_items: AtomicU64,
     /// Panics of a stage that this unit was in.
     pub stage_panics: AtomicU64,
-    cause: AtomicU8,
 }
 
 /// Sums of [`UnitCounters`] over the slab.
@@ -51,23 +40,6 @@ impl UnitCounters {
     pub fn count(counter: &AtomicU64) {
         // ORDERING: Relaxed: a statistic, publishes nothing.
         counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Why the unit is in quarantine.
-    #[must_use]
-    pub fn cause(&self) -> Cause {
-        // ORDERING: Relaxed: shown beside the state, publishes nothing.
-        if self.cause.load(Ordering::Relaxed) == Cause::DrainTimeout as u8 {
-            Cause::DrainTimeout
-        } else {
-            Cause::None
-        }
-    }
-
-    /// Notes why the unit is in quarantine.
-    pub fn set_cause(&self, cause: Cause) {
-        // ORDERING: as in `cause`.
-        self.cause.store(cause as u8, Ordering::Relaxed);
     }
 }
 
@@ -191,12 +163,7 @@ impl UnitSlab {
 
     /// Takes a unit whose drain takes too long out of sight. False when the drain is over.
     pub(super) fn quarantine(&self, unit: UnitId, epoch: Epoch) -> bool {
-        let unit = self.unit(unit);
-        let quarantined = unit.slot.quarantine(epoch);
-        if quarantined {
-            unit.counters.set_cause(Cause::DrainTimeout);
-        }
-        quarantined
+        self.unit(unit).slot.quarantine(epoch)
     }
 
     /// Makes a drained unit claimable. Only the drainer calls it, after it has let go of the edge port.
@@ -204,7 +171,6 @@ impl UnitSlab {
         let slot = &self.unit(unit).slot;
         let finished = slot.finish_drain(epoch) || slot.recover(epoch);
         if finished {
-            self.unit(unit).counters.set_cause(Cause::None);
             self.free.put(unit.index());
         }
         finished

@@ -8,35 +8,47 @@ use crate::sync::{AtomicU64, Ordering};
 #[repr(u8)]
 pub enum SlotState {
     /// Nobody's; its epoch is that of the last claim.
-    Free = 0,
+    Free = 0b00,
     /// A lease exists.
-    Claimed = 1,
+    Claimed = 0b01,
     /// The lease is gone, the markers are on their way.
-    Draining = 2,
+    Draining = 0b10,
     /// The markers took too long; not claimable until they arrive.
-    Quarantined = 3,
+    Quarantined = 0b11,
 }
 
+/// Bits of the word that hold the [`SlotState`]; the others hold the [`Epoch`].
 const STATE_BITS: u32 = 2;
 const STATE_MASK: u64 = (1 << STATE_BITS) - 1;
 
-/// `SlotState` (2 bits) and [`Epoch`] (62 bits). Every transition is a compare-and-swap on the pair: an old lease can
-/// not free somebody else's unit.
+/// The largest epoch that the word holds: a unit that is claimed a million times a second gets there in 146,000 years.
+const EPOCH_MAX: u64 = u64::MAX >> STATE_BITS;
+
+/// Every state, at the index that its bits spell.
+const STATES: [SlotState; 1 << STATE_BITS] =
+    [SlotState::Free, SlotState::Claimed, SlotState::Draining, SlotState::Quarantined];
+
+const _: () = {
+    let mut bits = 0;
+    while bits < STATES.len() {
+        assert!(STATES[bits] as usize == bits, "a state does not stand at the index of its bits");
+        bits += 1;
+    }
+    assert!(STATE_MASK ^ (EPOCH_MAX << STATE_BITS) == u64::MAX, "state and epoch do not fill the word");
+};
+
+/// State and epoch of a unit in one atomic. Every transition is a compare-and-swap on the pair: an old lease cannot free a
+/// unit that has a new one.
 #[derive(Debug)]
 pub struct SlotWord(AtomicU64);
 
 const fn pack(state: SlotState, epoch: Epoch) -> u64 {
+    assert!(state as u64 <= STATE_MASK, "a state needs more bits than it has");
     (epoch.0 << STATE_BITS) | state as u64
 }
 
 const fn unpack(word: u64) -> (SlotState, Epoch) {
-    let state = match word & STATE_MASK {
-        0 => SlotState::Free,
-        1 => SlotState::Claimed,
-        2 => SlotState::Draining,
-        _ => SlotState::Quarantined,
-    };
-    (state, Epoch(word >> STATE_BITS))
+    (STATES[(word & STATE_MASK) as usize], Epoch(word >> STATE_BITS))
 }
 
 impl SlotWord {
@@ -129,8 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_word_keeps_both_halves(state in 0_u8..4, epoch in 0_u64..1 << 62) {
-            let state = [SlotState::Free, SlotState::Claimed, SlotState::Draining, SlotState::Quarantined][state as usize];
+        fn the_word_keeps_both_halves(state in proptest::sample::select(&STATES[..]), epoch in 0..=EPOCH_MAX) {
             prop_assert_eq!(unpack(pack(state, Epoch(epoch))), (state, Epoch(epoch)));
         }
     }

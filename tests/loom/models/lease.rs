@@ -116,7 +116,6 @@ fn a_unit_that_was_given_up_comes_back() {
         leaving.join().unwrap();
         dispatch(slab, &mut drain);
         next_client(slab, old).expect("drained");
-        assert_eq!(slab.unit(UNIT).counters.cause(), antiphon_loom::unit::Cause::None);
     });
 }
 
