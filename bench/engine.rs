@@ -10,9 +10,9 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use antiphon::audio::SampleRate;
-use antiphon::message::{AudioFrame, AudioIn, Generation, SpeechOut, Stamp, SttEvent, TextPrompt, UnitId};
+use antiphon::message::{AudioFrame, AudioIn, Envelope, Epoch, Generation, UnitId};
 use antiphon::unit::{
-    Bells, Drain, EdgeBell, GenerationCounter, Ringer, SlotState, StageBell, UnitLease, UnitSlab, ring,
+    Bells, Drain, EdgeBell, GenerationCounter, Ringer, SlotState, StageBell, Stamp, UnitLease, UnitSlab, ring,
 };
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
@@ -39,17 +39,15 @@ fn slab(units: usize) -> &'static UnitSlab {
 
 /// Stages and drainer in one: passes the unit's markers on, and makes it free.
 fn bring_back(slab: &UnitSlab, unit: UnitId) {
-    let (SlotState::Draining, epoch) = slab.unit(unit).slot.load() else { return };
-    while let Some(item) = slab.unit(unit).vad.borrow().audio_in.pop() {
-        if let AudioIn::SessionEnd { epoch } = item {
-            let end = SttEvent::SessionEnd { epoch };
-            slab.unit(unit).stt.borrow().events.push_marker(end).expect("a slot is kept");
+    let (SlotState::Draining, epoch) = slab.unit(unit).status.slot.load() else { return };
+    while let Some(envelope) = slab.unit(unit).vad.borrow().audio_in.pop() {
+        if let Envelope::SessionEnd(epoch) = envelope {
+            slab.unit(unit).stt.borrow().events.push_end(epoch);
         }
     }
-    while let Some(item) = slab.unit(unit).llm.borrow().text_prompts.pop() {
-        if let TextPrompt::SessionEnd { epoch } = item {
-            let end = SpeechOut::SessionEnd { epoch };
-            slab.unit(unit).tts.borrow().audio_out.push_marker(end).expect("a slot is kept");
+    while let Some(envelope) = slab.unit(unit).llm.borrow().text_prompts.pop() {
+        if let Envelope::SessionEnd(epoch) = envelope {
+            slab.unit(unit).tts.borrow().answer_out.push_end(epoch);
         }
     }
     assert!(Drain::new(epoch).advance(slab, unit), "both markers are there");
@@ -146,17 +144,17 @@ fn ring_frames(c: &mut Criterion) {
     let (writer, reader) = (bell(1), bell(1));
     let (mut producer, mut consumer) =
         ring::<AudioIn>(50, Ringer::Stage(writer, unit), Ringer::Stage(reader, unit));
-    let item = AudioIn::Audio { stamp: Stamp::default(), frame: AudioFrame::empty(SampleRate::HZ_24K) };
+    let (epoch, item) = (Epoch::new(1), AudioIn::Audio(AudioFrame::empty(SampleRate::HZ_24K)));
     let mut group = c.benchmark_group("ring");
     group.bench_function("push_pop_20ms", |b| {
         b.iter(|| {
-            producer.push(black_box(item)).expect("room");
+            producer.push(epoch, black_box(item)).expect("room");
             black_box(consumer.pop().expect("pushed"))
         });
     });
     group.bench_function("push_pop_marker", |b| {
         b.iter(|| {
-            producer.push_marker(AudioIn::default()).expect("room");
+            producer.push_end(epoch);
             black_box(consumer.is_empty());
             black_box(consumer.pop().expect("pushed"))
         });
@@ -174,8 +172,8 @@ fn discard_check(c: &mut Criterion) {
     });
     let pool = slab(1);
     let lease = UnitLease::claim(pool).expect("free");
-    let (unit, epoch) = (pool.unit(lease.id()), lease.epoch());
-    group.bench_function("is_over", |b| b.iter(|| black_box(unit).is_over(black_box(epoch))));
+    let (unit, epoch) = (lease.status(), lease.epoch());
+    group.bench_function("is_over", |b| b.iter(|| black_box(epoch).is_stale(black_box(unit))));
     group.finish();
 }
 

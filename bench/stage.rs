@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use antiphon::audio::SampleRate;
 use antiphon::message::{
-    AudioFrame, AudioIn, ClauseItem, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem,
-    Stamp, TextChunk, UnitId, UtteranceId,
+    AnswerIn, AudioFrame, AudioIn, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem,
+    TextChunk, UnitId, UtteranceId,
 };
 use antiphon::model::fake::{EnergyVad, FakeStt};
 use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
@@ -50,10 +50,6 @@ impl Pool {
     /// The first `units` units.
     fn ids(&self, units: usize) -> Vec<UnitId> {
         self.leases[..units].iter().map(UnitLease::id).collect()
-    }
-
-    fn stamp(&self, at: usize) -> Stamp {
-        self.leases[at].stamp()
     }
 
     /// Time that `stage` needs for its part of what `units` have in their rings.
@@ -145,13 +141,13 @@ fn vad(c: &mut Criterion) {
 /// Puts 32 ms into `audio_in` of every unit: 768 samples, here of a clip read at another pace.
 fn hear(pool: &mut Pool, speech: &[i16], window: usize) {
     for at in 0..pool.leases.len() {
-        let stamp = pool.stamp(at);
+        let epoch = pool.leases[at].epoch();
         let from = (window * 768 + at * 4_800) % (speech.len() - 768);
         for part in speech[from..from + 768].chunks(480) {
             let mut frame = AudioFrame::empty(SampleRate::HZ_24K);
             frame.samples[..part.len()].copy_from_slice(part);
             frame.len = u16::try_from(part.len()).expect("at most a frame");
-            let pushed = pool.leases[at].port().audio_in.push(AudioIn::Audio { stamp, frame });
+            let pushed = pool.leases[at].port().audio_in.push(epoch, AudioIn::Audio(frame));
             pushed.expect("the stage has emptied the ring");
         }
     }
@@ -186,17 +182,17 @@ fn stt(c: &mut Criterion) {
 fn transcribe(pool: &mut Pool, stage: &mut SttStage, speech: &[i16]) -> Duration {
     let utterance = UtteranceId(0);
     for at in 0..pool.leases.len() {
-        let stamp = pool.stamp(at);
+        let epoch = pool.leases[at].epoch();
         let mut port = pool.leases[at].unit().vad.borrow();
-        let mut push = |item| port.speech.push(item).expect("the stage has emptied the ring");
-        push(SpeechItem::Start { stamp, utterance });
+        let mut push = |item| port.speech.push(epoch, item).expect("the stage has emptied the ring");
+        push(SpeechItem::Start(utterance));
         for part in speech.chunks(SPEECH_FRAME_SAMPLES) {
             let mut frame = SpeechFrame { len: 0, samples: [0; SPEECH_FRAME_SAMPLES] };
             frame.samples[..part.len()].copy_from_slice(part);
             frame.len = u16::try_from(part.len()).expect("at most a frame");
-            push(SpeechItem::Frame { stamp, frame });
+            push(SpeechItem::Frame(frame));
         }
-        push(SpeechItem::End { stamp, utterance });
+        push(SpeechItem::End(utterance));
     }
     let ids = pool.ids(pool.leases.len());
     let spent = pool.work(stage, &ids);
@@ -210,7 +206,7 @@ fn transcribe(pool: &mut Pool, stage: &mut SttStage, speech: &[i16]) -> Duration
     spent
 }
 
-/// From a clause in the ring to its first audio in `audio_out`, of each unit one after the other.
+/// From a clause in the ring to its first audio in `answer_out`, of each unit one after the other.
 fn tts(c: &mut Criterion) {
     let mut group = c.benchmark_group("tts_first_audio");
     group.sample_size(10);
@@ -229,8 +225,14 @@ fn tts(c: &mut Criterion) {
 fn speak(pool: &mut Pool, stage: &mut TtsStage, clause: &str) -> Duration {
     for at in 0..pool.leases.len() {
         let (chunk, _) = TextChunk::split(clause);
-        let item = ClauseItem::Clause { stamp: pool.stamp(at), response: ResponseKey(0), chunk, last: true };
-        pool.leases[at].unit().llm.borrow().clauses.push(item).expect("the stage has emptied the ring");
+        let (stamp, item) = (pool.leases[at].stamp(ResponseKey(0)), AnswerIn::Clause { chunk, last: true });
+        pool.leases[at]
+            .unit()
+            .llm
+            .borrow()
+            .answer_in
+            .push(stamp, item)
+            .expect("the stage has emptied the ring");
     }
     let ids = pool.ids(pool.leases.len());
     let mut spent = Duration::ZERO;
@@ -239,10 +241,10 @@ fn speak(pool: &mut Pool, stage: &mut TtsStage, clause: &str) -> Duration {
         spent += pool.work(stage, &ids);
     }
     for lease in &mut pool.leases {
-        assert!(!lease.port().audio_out.is_empty(), "audio of each unit");
+        assert!(!lease.port().answer_out.is_empty(), "audio of each unit");
         // What is left of the clause is stale now; the next round begins clean.
         lease.cancel();
-        while lease.port().audio_out.pop().is_some() {}
+        while lease.port().answer_out.pop().is_some() {}
     }
     pool.work(stage, &ids);
     spent

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use antiphon::audio::AudioFormat;
 use antiphon::edge::inbound::uplink::Uplink;
 use antiphon::limits::AUDIO_IN_ITEMS;
-use antiphon::message::{AudioIn, FRAME_SAMPLES, Stamp, UnitId};
+use antiphon::message::{AudioIn, Epoch, FRAME_SAMPLES, UnitId};
 use antiphon::protocol::{AudioDelta, Decoded, Decoder, EventIds, ItemId, ResponseId, encode_audio_delta};
 use antiphon::unit::{Ringer, StageBell, ring};
 use axum::extract::ws::Utf8Bytes;
@@ -65,7 +65,7 @@ fn to_ring(message: &Utf8Bytes, ms: u64, format: AudioFormat, iterations: u64) -
     let bell: &'static StageBell = Box::leak(Box::new(StageBell::new(1, 1)));
     let ringer = Ringer::Stage(bell, UnitId::new(0));
     let (mut audio_in, mut consumer) = ring::<AudioIn>(AUDIO_IN_ITEMS, ringer, ringer);
-    let (mut decoder, mut uplink) = (Decoder::new(), Uplink::new(format));
+    let (mut decoder, mut uplink) = (Decoder::new(), Uplink::new(format, Epoch::new(1)));
     let frames = samples(ms, format).len().div_ceil(FRAME_SAMPLES);
     let batch = (AUDIO_IN_ITEMS / frames) as u64;
     let mut spent = Duration::ZERO;
@@ -75,7 +75,7 @@ fn to_ring(message: &Utf8Bytes, ms: u64, format: AudioFormat, iterations: u64) -
         let begin = Instant::now();
         for _ in 0..now {
             let Ok(Decoded::Append(append)) = decoder.decode(message.as_str()) else { panic!("an append") };
-            uplink.append(message, append, Stamp::default(), &mut audio_in).expect("base64");
+            uplink.append(message, append, &mut audio_in).expect("base64");
         }
         spent += begin.elapsed();
         assert!(!uplink.is_waiting(), "a batch fits the ring");

@@ -4,7 +4,8 @@
 
 use crate::audio::{ONSET_WINDOWS, SampleRate};
 use crate::message::{
-    AudioIn, ClauseItem, FRAME_SAMPLES, SPEECH_FRAME_SAMPLES, SpeechItem, SpeechOut, SttEvent, VadEvent,
+    AnswerIn, AnswerOut, AudioIn, Envelope, FRAME_SAMPLES, SPEECH_FRAME_SAMPLES, SpeechItem, SttEvent,
+    VadEvent,
 };
 
 /// Most units of one server; `UnitId` is 16 bits wide, and a bit set per stage is walked on each wake-up.
@@ -94,12 +95,12 @@ pub const TRANSCRIPT_BYTES_MAX: usize = (TRANSCRIPT_ITEMS - 1) * crate::message:
 /// `text_prompts`: one response at a time, and one that was just cancelled.
 pub const TEXT_PROMPT_ITEMS: usize = 4;
 
-/// `clauses`: pieces of text between the model server's answer and the voice.
-pub const CLAUSE_ITEMS: usize = 96;
+/// `answer_in`: pieces of text between the model server's answer and the voice.
+pub const ANSWER_IN_ITEMS: usize = 96;
 
-/// `audio_out`, in frames of up to [`FRAME_SAMPLES`] and events between them; times at 24 kHz. The voice is ahead of the
+/// `answer_out`, in frames of up to [`FRAME_SAMPLES`] and events between them; times at 24 kHz. The voice is ahead of the
 /// socket by this much.
-pub const AUDIO_OUT_ITEMS: usize = 96 // about two seconds of audio
+pub const ANSWER_OUT_ITEMS: usize = 96 // about two seconds of audio
     + 16; // text and end events
 
 /// Audio of one `response.output_audio.delta`, at most.
@@ -137,12 +138,12 @@ const _: () = {
 /// Memory of one unit, as reserved; pages that nobody has written yet cost nothing.
 #[must_use]
 pub const fn bytes_per_unit() -> usize {
-    AUDIO_IN_ITEMS * size_of::<AudioIn>()
-        + SPEECH_ITEMS * size_of::<SpeechItem>()
-        + VAD_EVENT_ITEMS * size_of::<VadEvent>()
-        + STT_EVENT_ITEMS * size_of::<SttEvent>()
-        + CLAUSE_ITEMS * size_of::<ClauseItem>()
-        + AUDIO_OUT_ITEMS * size_of::<SpeechOut>()
+    AUDIO_IN_ITEMS * size_of::<Envelope<AudioIn>>()
+        + SPEECH_ITEMS * size_of::<Envelope<SpeechItem>>()
+        + VAD_EVENT_ITEMS * size_of::<Envelope<VadEvent>>()
+        + STT_EVENT_ITEMS * size_of::<Envelope<SttEvent>>()
+        + ANSWER_IN_ITEMS * size_of::<Envelope<AnswerIn>>()
+        + ANSWER_OUT_ITEMS * size_of::<Envelope<AnswerOut>>()
         + HISTORY_WINDOWS * SPEECH_FRAME_SAMPLES * size_of::<i16>() // VAD's look-back
         + UTTERANCE_SAMPLES_MAX * size_of::<i16>()                  // STT's utterance
         + CLAUSE_SAMPLES_MAX * size_of::<f32>() // TTS's clause

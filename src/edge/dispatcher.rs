@@ -108,7 +108,7 @@ pub async fn dispatch(
             EdgeSignal::Llm => wakers.llm(unit).notify_one(),
             EdgeSignal::Stt => wakers.stt(unit).notify_one(),
             EdgeSignal::Tts => wakers.tts(unit).notify_one(),
-            EdgeSignal::Session => match slab.unit(unit).slot.load() {
+            EdgeSignal::Session => match slab.unit(unit).status.slot.load() {
                 (SlotState::Claimed, _) => wakers.session(unit).notify_one(),
                 (SlotState::Draining | SlotState::Quarantined, epoch) => {
                     if drain(slab, unit, epoch, &mut drains[unit.index()]) {

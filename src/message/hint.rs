@@ -1,6 +1,6 @@
 //! What is known about the speech that is to be recognised.
 
-use super::item::TextChunk;
+use super::text_chunk::TextChunk;
 use crate::language::Language;
 
 /// Hints to the recogniser: they hold from their place in the audio on, until the session ends. The built-in recogniser

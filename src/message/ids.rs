@@ -69,16 +69,6 @@ impl Generation {
     }
 }
 
-/// Which claim and which generation an item belongs to; set when the item is made, inherited by what is made of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Stamp {
-    /// The claim.
-    pub epoch: Epoch,
-    /// The generation at that moment. The downlink arm is stale when the unit's generation is higher; the uplink arm
-    /// (what the user said) outlives a cancel and is stale only when the epoch is over.
-    pub generation: Generation,
-}
-
 /// One endpointed stretch of user speech; counted from 0 within a claim by the VAD stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UtteranceId(pub u32);
@@ -90,3 +80,15 @@ pub struct ResponseKey(pub u32);
 /// One `input_audio_buffer.commit` or `.clear` of the client; counted from 0 within a claim by the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommitId(pub u32);
+
+/// Stamp of everything on the answer's arm: the answer that it belongs to. (On the user's arm, where a cancel changes
+/// nothing, the [`Epoch`] alone is the stamp.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AnswerStamp {
+    /// The claim.
+    pub epoch: Epoch,
+    /// The unit's generation when the prompt was made. The answer is stale once the unit's generation is higher.
+    pub generation: Generation,
+    /// The response that the answer fills.
+    pub response: ResponseKey,
+}

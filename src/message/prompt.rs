@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::ids::{Epoch, ResponseKey, Stamp};
+use super::envelope::RingItem;
+use super::ids::AnswerStamp;
 
 /// One message of the conversation, as a chat model sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,30 +139,15 @@ pub struct ChatRequest {
     pub spoken: bool,
 }
 
-/// `text_prompts`: session → language model.
+/// Ring `text_prompts`: session → language model.
 #[derive(Debug)]
 pub enum TextPrompt {
     /// Answer this.
-    Generate {
-        /// When it was made; everything made of it inherits this.
-        stamp: Stamp,
-        /// The response that the answer belongs to.
-        response: ResponseKey,
-        /// What to answer.
-        request: Box<ChatRequest>,
-    },
+    Generate(Box<ChatRequest>),
     /// Speak this as it stands; no model is asked.
-    Speak {
-        /// When it was made; everything made of it inherits this.
-        stamp: Stamp,
-        /// The response that the speech belongs to.
-        response: ResponseKey,
-        /// What to say.
-        text: Box<str>,
-    },
-    /// Nothing of this epoch follows.
-    SessionEnd {
-        /// The epoch that ends.
-        epoch: Epoch,
-    },
+    Speak(Box<str>),
+}
+
+impl RingItem for TextPrompt {
+    type Stamp = AnswerStamp;
 }

@@ -174,15 +174,13 @@ impl Session {
 
     pub(super) fn vad_event(&mut self, event: VadEvent, now: Moment) {
         match event {
-            VadEvent::SpeechStarted { utterance, start_ms, .. } => {
-                self.speech_started(utterance, start_ms, now)
-            }
-            VadEvent::SpeechStopped { utterance, end_ms, .. } => self.speech_stopped(utterance, end_ms),
-            VadEvent::Committed { utterance, commit, audio_ms, .. } => {
+            VadEvent::SpeechStarted { utterance, start_ms } => self.speech_started(utterance, start_ms, now),
+            VadEvent::SpeechStopped { utterance, end_ms } => self.speech_stopped(utterance, end_ms),
+            VadEvent::Committed { utterance, commit, audio_ms } => {
                 self.committed(utterance, commit, audio_ms);
             }
-            VadEvent::CommitRefused { commit, audio_ms, .. } => self.commit_refused(commit, audio_ms, now),
-            VadEvent::Cleared { commit, utterance, .. } => self.cleared(commit, utterance),
+            VadEvent::CommitRefused { commit, audio_ms } => self.commit_refused(commit, audio_ms, now),
+            VadEvent::Cleared { commit, utterance } => self.cleared(commit, utterance),
         }
     }
 
@@ -319,11 +317,10 @@ impl Session {
 
     pub(super) fn stt_event(&mut self, event: SttEvent) {
         let (utterance, text, language, outcome) = match &event {
-            SttEvent::Transcript { utterance, chunk, language, last, .. } => {
+            SttEvent::Transcript { utterance, chunk, language, last } => {
                 (*utterance, chunk.as_str(), *language, last.then_some(Ok(())))
             }
-            SttEvent::Failed { utterance, code, .. } => (*utterance, "", None, Some(Err(*code))),
-            SttEvent::SessionEnd { .. } => return,
+            SttEvent::Failed { utterance, code } => (*utterance, "", None, Some(Err(*code))),
         };
         let Some(entry) = self.hearing.transcript(utterance).filter(|entry| entry.outcome.is_none()) else {
             return;

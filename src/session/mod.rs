@@ -52,7 +52,7 @@ use std::time::Duration;
 
 use crate::audio::AudioFormat;
 use crate::message::{
-    ChatRequest, CommitId, Moment, ResponseKey, SpeechHints, SpeechOut, SttEvent, TtsSettings, VadEvent,
+    AnswerEvent, ChatRequest, CommitId, Moment, ResponseKey, SpeechHints, SttEvent, TtsSettings, VadEvent,
     VadSettings,
 };
 use crate::protocol::{
@@ -81,7 +81,6 @@ const GOING_AWAY: u16 = 1001;
 
 /// What happens to a session.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "passed by value once, never stored")]
 pub enum Input {
     /// An event of the client, other than an append.
     Event(ClientEvent),
@@ -98,7 +97,7 @@ pub enum Input {
     Stt(SttEvent),
     /// From the voice, or from the model of a response that needs none, in order; frames of audio go through
     /// [`Session::audio`] instead.
-    Speech(SpeechOut),
+    Answer(ResponseKey, AnswerEvent),
     /// The time that [`Session::next_timeout`] gave has come.
     Timeout,
     /// The server is going down: finish what is running, then close. The second time: close now.
@@ -274,7 +273,7 @@ impl Session {
             }
             Input::Vad(event) => self.vad_event(event, now),
             Input::Stt(event) => self.stt_event(event),
-            Input::Speech(item) => self.speech(item),
+            Input::Answer(response, event) => self.answer_event(response, event),
             Input::Timeout => self.timeout(now),
             Input::Shutdown => self.shutdown(),
         }

@@ -3,7 +3,7 @@
 use crate::audio::SampleRate;
 use crate::language::Language;
 use crate::message::{
-    ChatRequest, FinishReason, Moment, ResponseKey, SpeechOut, TokenUsage, ToolChoice, TtsSettings,
+    AnswerEvent, ChatRequest, FinishReason, Moment, ResponseKey, TokenUsage, ToolChoice, TtsSettings,
 };
 use crate::protocol::{
     AudioDelta, ErrorObject, Fault, InputItem, Item, ItemBody, MaxTokens, Modality, ResponseRequest,
@@ -253,23 +253,19 @@ impl Session {
         messages
     }
 
-    /// What became of the answer, frames of audio excepted. Of a response that has ended nothing is said any more.
-    pub(super) fn speech(&mut self, item: SpeechOut) {
-        match item {
-            SpeechOut::Text { response, chunk, .. } => {
-                self.with(response, |response, outbox, conversation| {
-                    response.text(chunk.as_str(), outbox, conversation);
-                });
-            }
-            SpeechOut::Call { response, piece, .. } => {
-                self.with(response, |response, outbox, conversation| {
-                    response.call(&piece, outbox, conversation);
-                });
-            }
-            SpeechOut::RateLimits { response, limits, .. } => {
+    /// Takes the next step of the answer to `response`. Of a response that has ended nothing is said any more.
+    pub(super) fn answer_event(&mut self, response: ResponseKey, event: AnswerEvent) {
+        match event {
+            AnswerEvent::Text(chunk) => self.with(response, |response, outbox, conversation| {
+                response.text(chunk.as_str(), outbox, conversation);
+            }),
+            AnswerEvent::Call(piece) => self.with(response, |response, outbox, conversation| {
+                response.call(&piece, outbox, conversation);
+            }),
+            AnswerEvent::RateLimits(limits) => {
                 self.with(response, |_, outbox, _| outbox.send(ServerEvent::RateLimitsUpdated(limits)));
             }
-            SpeechOut::End { response, finish, usage, .. } if self.is_asked(response) => {
+            AnswerEvent::End { finish, usage } if self.is_asked(response) => {
                 let status = match finish {
                     FinishReason::Stop => ResponseStatus::Completed,
                     FinishReason::Length => ResponseStatus::Incomplete(StatusDetails::MaxOutputTokens),
@@ -277,7 +273,7 @@ impl Session {
                 };
                 self.finish_response(response, status, Some(usage));
             }
-            SpeechOut::Failed { response, code, detail, .. } if self.is_asked(response) => {
+            AnswerEvent::Failed { code, detail } if self.is_asked(response) => {
                 if self.response.as_ref().is_some_and(|active| active.key == response) {
                     // What is still being made of it is for nobody.
                     self.command(Command::BumpGeneration);
@@ -285,8 +281,7 @@ impl Session {
                 let status = ResponseStatus::Failed(failure(code, detail.as_str()));
                 self.finish_response(response, status, None);
             }
-            SpeechOut::Audio { .. } => unreachable!("frames of audio go through Session::audio"),
-            SpeechOut::End { .. } | SpeechOut::Failed { .. } | SpeechOut::SessionEnd { .. } => {}
+            AnswerEvent::End { .. } | AnswerEvent::Failed { .. } => {}
         }
     }
 

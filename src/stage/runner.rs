@@ -98,7 +98,7 @@ fn run(
         let work = AssertUnwindSafe(|| stage.work(slab, units, now, &mut deadlines));
         if catch_unwind(work).is_err() {
             // The port guards were dropped while unwinding, the ring ends are whole: the unit goes on.
-            units.iter().for_each(|unit| UnitCounters::count(&slab.unit(*unit).counters.stage_panics));
+            units.iter().for_each(|unit| UnitCounters::count(&slab.unit(*unit).status.counters.stage_panics));
             stage.recover(slab, units);
         }
         units.iter().for_each(|unit| bell.put_back(*unit));

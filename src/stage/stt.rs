@@ -7,7 +7,7 @@ use super::{Deadlines, Stage};
 use crate::message::{FailureCode, Moment, UnitId};
 use crate::model::{ModelError, SttModel};
 use crate::rt::alloc::foreign;
-use crate::unit::{SttPort, SttWork, Unit, UnitCounters, UnitSlab, push_transcript};
+use crate::unit::{Stamp, SttPort, SttWork, Unit, UnitCounters, UnitSlab, UnitStatus, push_transcript};
 
 /// The STT stage.
 pub struct SttStage {
@@ -28,7 +28,7 @@ impl SttStage {
     }
 
     /// Transcribes one piece of speech. False when nothing is left to do.
-    fn step(&mut self, unit: &Unit, port: &mut SttPort) -> bool {
+    fn step(&mut self, unit: &UnitStatus, port: &mut SttPort) -> bool {
         let piece = loop {
             match port.next_work(unit) {
                 Some(SttWork::Transcribe(piece)) => break piece,
@@ -37,13 +37,13 @@ impl SttStage {
             }
         };
         let SttPort { audio, transcript, .. } = port;
-        let stale = || unit.is_over(piece.stamp.epoch);
+        let stale = || piece.epoch.is_stale(unit);
         let result = foreign(|| self.model.transcribe(&audio[..piece.samples], &stale, transcript));
         port.forget(piece);
         match result {
             Ok(language) => push_transcript(&mut port.events, piece, &port.transcript, language),
             Err(ModelError::Stale) => UnitCounters::count(&unit.counters.stale_items),
-            Err(_) => port.fail(piece.stamp, piece.utterance, FailureCode::SttFailed),
+            Err(_) => port.fail(piece.epoch, piece.utterance, FailureCode::SttFailed),
         }
         true
     }
@@ -56,7 +56,8 @@ impl Stage for SttStage {
 
     fn work(&mut self, slab: &'static UnitSlab, units: &[UnitId], _now: Moment, _deadlines: &mut Deadlines) {
         for unit in units {
-            if self.step(slab.unit(*unit), &mut slab.unit(*unit).stt.borrow()) {
+            let Unit { status, stt, .. } = slab.unit(*unit);
+            if self.step(status, &mut stt.borrow()) {
                 slab.bells.stt.ring(*unit);
             }
         }
@@ -65,10 +66,10 @@ impl Stage for SttStage {
     fn recover(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
         for unit in units {
             let mut port = slab.unit(*unit).stt.borrow();
-            if let Some((stamp, utterance)) = port.open.take()
+            if let Some((epoch, utterance)) = port.open.take()
                 && port.events.room() > 0
             {
-                port.fail(stamp, utterance, FailureCode::StagePanicked);
+                port.fail(epoch, utterance, FailureCode::StagePanicked);
             }
             port.reset();
             slab.bells.stt.ring(*unit);

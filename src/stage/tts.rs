@@ -1,16 +1,16 @@
 //! Speech synthesis: speaks clauses, and passes the answer's text and end on, all in one order.
 //!
 //! *Thread:* `tts-<n>`. *Never:* blocks, locks, allocates (what the model call does inside ONNX Runtime aside).
-//! *In:* `clauses`. *Out:* `audio_out`. *Budget:* `tts_first_audio_ms_p99` of the hw-profile.
+//! *In:* `answer_in`. *Out:* `answer_out`. *Budget:* `tts_first_audio_ms_p99` of the hw-profile.
 
 use std::time::Duration;
 
 use super::{Deadlines, Stage};
 use crate::limits::RESAMPLE_SAMPLES;
-use crate::message::{FRAME_SAMPLES, FailureCode, Moment, ResponseKey, Stamp, UnitId};
+use crate::message::{AnswerStamp, FRAME_SAMPLES, FailureCode, Moment, UnitId};
 use crate::model::{ModelError, Speech, SpeechSource, TtsModel};
 use crate::rt::alloc::foreign;
-use crate::unit::{TtsPort, Unit, UnitCounters, UnitSlab, resample};
+use crate::unit::{Stamp, TtsPort, Unit, UnitCounters, UnitSlab, UnitStatus, resample};
 
 /// The TTS stage.
 pub struct TtsStage {
@@ -40,42 +40,42 @@ impl TtsStage {
         Self { model }
     }
 
-    fn step(&mut self, unit: &Unit, port: &mut TtsPort, now: Moment) -> Pause {
+    fn step(&mut self, unit: &UnitStatus, port: &mut TtsPort, now: Moment) -> Pause {
         loop {
-            if let Some((stamp, response)) = port.state.speaking {
-                if unit.is_stale(stamp) {
+            if let Some(stamp) = port.state.speaking {
+                if stamp.is_stale(unit) {
                     UnitCounters::count(&unit.counters.stale_items);
                     port.state.reset();
-                } else if let Some(pause) = emit(port, stamp, response, now) {
+                } else if let Some(pause) = emit(port, stamp, now) {
                     return pause;
                 }
                 continue;
             }
-            let Some((stamp, response)) = port.next_clause(unit) else { return Pause::Rung };
-            self.synthesise(unit, port, stamp, response);
+            let Some(stamp) = port.next_clause(unit) else { return Pause::Rung };
+            self.synthesise(unit, port, stamp);
             return Pause::Yield;
         }
     }
 
-    fn synthesise(&mut self, unit: &Unit, port: &mut TtsPort, stamp: Stamp, response: ResponseKey) {
+    fn synthesise(&mut self, unit: &UnitStatus, port: &mut TtsPort, stamp: AnswerStamp) {
         let state = &mut port.state;
         let settings = state.settings;
         state.taken = 0;
         state.speech.source = SpeechSource::Pcm;
-        let stale = || unit.is_stale(stamp);
+        let stale = || stamp.is_stale(unit);
         let (text, speech) = (&state.clause, &mut state.speech);
         let result = foreign(|| self.model.synthesise(text, settings.speed, settings.rate, &stale, speech));
         state.clause.clear();
         state.collecting = None;
         match result {
             Ok(()) => {
-                state.speaking = Some((stamp, response));
+                state.speaking = Some(stamp);
                 let rate = state.speech.rate;
                 let set = port.set_voice_rate(rate);
                 debug_assert!(set.is_ok(), "voices and sessions have rates that SampleRate names");
             }
             Err(ModelError::Stale) => state.reset(),
-            Err(_) => port.fail(stamp, response, FailureCode::TtsFailed, ""),
+            Err(_) => port.fail(stamp, FailureCode::TtsFailed, ""),
         }
     }
 }
@@ -87,7 +87,8 @@ impl Stage for TtsStage {
 
     fn work(&mut self, slab: &'static UnitSlab, units: &[UnitId], now: Moment, deadlines: &mut Deadlines) {
         for unit in units {
-            match self.step(slab.unit(*unit), &mut slab.unit(*unit).tts.borrow(), now) {
+            let Unit { status, tts, .. } = slab.unit(*unit);
+            match self.step(status, &mut tts.borrow(), now) {
                 Pause::Rung => {}
                 Pause::Until(due) => deadlines.set(*unit, due),
                 Pause::Yield => slab.bells.tts.ring(*unit),
@@ -98,10 +99,10 @@ impl Stage for TtsStage {
     fn recover(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
         for unit in units {
             let mut port = slab.unit(*unit).tts.borrow();
-            if let Some((stamp, response)) = port.state.speaking.or(port.state.collecting)
-                && port.audio_out.room() > 0
+            if let Some(stamp) = port.state.speaking.or(port.state.collecting)
+                && port.answer_out.room() > 0
             {
-                port.fail(stamp, response, FailureCode::StagePanicked, "");
+                port.fail(stamp, FailureCode::StagePanicked, "");
             }
             port.state.reset();
             slab.bells.tts.ring(*unit);
@@ -110,18 +111,18 @@ impl Stage for TtsStage {
 }
 
 /// Sends the clause that is going out as far as there is room. `None`: all of it is out.
-fn emit(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, now: Moment) -> Option<Pause> {
+fn emit(port: &mut TtsPort, stamp: AnswerStamp, now: Moment) -> Option<Pause> {
     loop {
         let done = fill_ready(port);
         if port.state.ready.is_empty() {
             port.state.speaking = None;
             return None;
         }
-        if !port.audio_out.has_room_or_ring(1) {
+        if !port.answer_out.has_room_or_ring(1) {
             return Some(Pause::Rung);
         }
         let time_stamp = match port.state.speech.source {
-            SpeechSource::Constant { pace, stamp, .. } => {
+            SpeechSource::Constant { pace, stamp: stamped, .. } => {
                 if pace > 0.0 && port.state.due > now {
                     return Some(Pause::Until(port.state.due));
                 }
@@ -132,12 +133,12 @@ fn emit(port: &mut TtsPort, stamp: Stamp, response: ResponseKey, now: Moment) ->
                     let late = now.since(port.state.due) > 4 * step;
                     port.state.due = if late { now } else { port.state.due } + step;
                 }
-                stamp.then_some(now)
+                stamped.then_some(now)
             }
             SpeechSource::Pcm => None,
         };
         debug_assert!(done || port.state.ready.len() >= FRAME_SAMPLES, "a short frame only at the end");
-        port.push_frame(stamp, response, time_stamp);
+        port.push_frame(stamp, time_stamp);
     }
 }
 

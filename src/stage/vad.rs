@@ -9,13 +9,13 @@ use crate::limits::{
     COMMIT_MS_MIN, HISTORY_WINDOWS, PREFIX_MS_MAX, SPEECH_BURST, UTTERANCE_SAMPLES_MAX, VAD_EVENT_BURST,
 };
 use crate::message::{
-    AudioFrame, AudioIn, CommitId, Moment, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, Stamp, Stamped,
-    UnitId, UtteranceId, VadEvent, VadMode,
+    AudioFrame, AudioIn, CommitId, Envelope, Moment, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem, UnitId,
+    UtteranceId, VadEvent, VadMode,
 };
 use crate::model::{DETECTOR_WINDOW, VadModel};
 use crate::rt::alloc::foreign;
 use crate::sync::PortGuard;
-use crate::unit::{ItemHearing, OpenUtterance, Unit, UnitCounters, UnitSlab, VadPort, VadState};
+use crate::unit::{ItemHearing, OpenUtterance, UnitSlab, UnitStatus, VadPort, VadState};
 
 const _: () = assert!(DETECTOR_WINDOW == SPEECH_FRAME_SAMPLES, "a window is a speech frame");
 
@@ -56,7 +56,7 @@ impl VadStage {
         let mut any = false;
         self.rows.clear();
         for (index, (unit, port)) in self.ports.iter_mut().enumerate() {
-            match next_window(slab.unit(*unit), port) {
+            match next_window(&slab.unit(*unit).status, port) {
                 Next::Nothing => {}
                 Next::Unheard => {
                     any = true;
@@ -127,7 +127,7 @@ enum Next {
 }
 
 /// Takes items off `audio_in` until a window is complete.
-fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
+fn next_window(unit: &UnitStatus, port: &mut VadPort) -> Next {
     loop {
         if !port.speech.has_room_or_ring(HISTORY_WINDOWS + SPEECH_BURST)
             || !port.events.has_room_or_ring(VAD_EVENT_BURST)
@@ -140,40 +140,38 @@ fn next_window(unit: &Unit, port: &mut VadPort) -> Next {
                 VadMode::Server { .. } | VadMode::Semantic { .. } => Next::Window,
             };
         }
-        let Some(item) = port.audio_in.pop() else { return Next::Nothing };
-        if let AudioIn::SessionEnd { epoch } = item {
-            port.state.reset();
-            let end = port.speech.push_marker(SpeechItem::SessionEnd { epoch });
-            debug_assert!(end.is_ok(), "a slot is kept for the marker");
-            continue;
-        }
-        if unit.is_over(item.epoch()) {
-            UnitCounters::count(&unit.counters.stale_items);
-            continue;
-        }
-        match item {
-            AudioIn::Audio { stamp, frame } => {
-                let state = &mut port.state;
-                state.stamp = stamp;
-                let pending = &mut state.pending;
-                if state.resampler.from() != frame.rate {
-                    state.resampler.finish(&mut |samples| pcm::append_i16(pending, samples));
-                    let set = state.resampler.set_rates(frame.rate, SampleRate::HZ_16K);
-                    debug_assert!(set.is_ok(), "the edge accepts only rates that SampleRate names");
-                }
-                state.resampler.push(frame.used(), &mut |samples| pcm::append_i16(pending, samples));
+        match port.audio_in.next_live(unit) {
+            None => return Next::Nothing,
+            Some(Envelope::SessionEnd(epoch)) => {
+                port.state.reset();
+                port.speech.push_end(epoch);
             }
-            AudioIn::Commit { stamp, commit } => commit_by_client(port, stamp, commit),
-            AudioIn::Settings { stamp, settings } => {
-                port.state.stamp = stamp;
-                follow_settings(port, settings.mode);
+            Some(Envelope::Item { stamp, item }) => {
+                port.state.epoch = stamp;
+                take_item(port, item);
             }
-            AudioIn::Hints { stamp, hints } => push_speech(port, SpeechItem::Hints { stamp, hints }),
-            AudioIn::ItemAudio { stamp, frame } => hear_item(port, stamp, &frame),
-            AudioIn::ItemEnd { stamp, commit } => end_item(port, stamp, commit),
-            AudioIn::Clear { stamp, commit } => clear(port, stamp, commit),
-            AudioIn::SessionEnd { .. } => unreachable!("handled above"),
         }
+    }
+}
+
+fn take_item(port: &mut VadPort, item: AudioIn) {
+    match item {
+        AudioIn::Audio(frame) => {
+            let state = &mut port.state;
+            let pending = &mut state.pending;
+            if state.resampler.from() != frame.rate {
+                state.resampler.finish(&mut |samples| pcm::append_i16(pending, samples));
+                let set = state.resampler.set_rates(frame.rate, SampleRate::HZ_16K);
+                debug_assert!(set.is_ok(), "the edge accepts only rates that SampleRate names");
+            }
+            state.resampler.push(frame.used(), &mut |samples| pcm::append_i16(pending, samples));
+        }
+        AudioIn::Commit(commit) => commit_by_client(port, commit),
+        AudioIn::Settings(settings) => follow_settings(port, settings.mode),
+        AudioIn::Hints(hints) => push_speech(port, SpeechItem::Hints(hints)),
+        AudioIn::ItemAudio(frame) => hear_item(port, &frame),
+        AudioIn::ItemEnd(commit) => end_item(port, commit),
+        AudioIn::Clear(commit) => clear(port, commit),
     }
 }
 
@@ -185,8 +183,7 @@ fn follow_settings(port: &mut VadPort, mode: VadMode) {
             VadMode::Off => port.state.endpointer.reset(),
             VadMode::Server { .. } | VadMode::Semantic { .. } if !open.announced => {
                 // Collected for a commit that will not come: detection begins here.
-                let stamp = port.state.stamp;
-                push_speech(port, SpeechItem::Abort { stamp, utterance: open.utterance });
+                push_speech(port, SpeechItem::Abort(open.utterance));
                 port.state.open = None;
                 port.state.windows = 0;
             }
@@ -207,7 +204,6 @@ fn take_window(port: &mut VadPort, probability: Option<f32>) {
     state.history[slot_of(state.windows)] = window;
     state.windows += 1;
     state.position += WINDOW;
-    let stamp = state.stamp;
 
     let (threshold, prefix_ms, silence_ms) = match port.state.mode {
         VadMode::Server { threshold, prefix_ms, silence_ms } => (threshold, prefix_ms, silence_ms),
@@ -217,13 +213,13 @@ fn take_window(port: &mut VadPort, probability: Option<f32>) {
                 let start = port.state.position - WINDOW;
                 open(port, start, false);
             } else {
-                push_frame(port, stamp, &window);
+                push_frame(port, &window);
             }
             return;
         }
     };
     if port.state.open.is_some() {
-        push_frame(port, stamp, &window);
+        push_frame(port, &window);
     }
     let Some(probability) = probability else { return };
     let silence_windows = silence_ms.div_ceil(WINDOW_MS);
@@ -263,46 +259,44 @@ fn open(port: &mut VadPort, start: u64, announced: bool) {
     let utterance = UtteranceId(port.state.next_utterance);
     port.state.next_utterance += 1;
     port.state.open = Some(OpenUtterance { utterance, start, announced });
-    let stamp = port.state.stamp;
     if announced {
         let start_ms = SampleRate::HZ_16K.millis_of(start);
-        push_event(port, VadEvent::SpeechStarted { stamp, utterance, start_ms });
+        push_event(port, VadEvent::SpeechStarted { utterance, start_ms });
     }
-    push_speech(port, SpeechItem::Start { stamp, utterance });
+    push_speech(port, SpeechItem::Start(utterance));
     let back = port.state.position - start;
     let windows = back.div_ceil(WINDOW);
     for n in (port.state.windows - windows)..port.state.windows {
         let window = port.state.history[slot_of(n)];
         let end = port.state.position - (port.state.windows - n - 1) * WINDOW;
         let skip = usize::try_from(start.saturating_sub(end - WINDOW)).expect("less than a window");
-        push_frame(port, stamp, &window[skip..]);
+        push_frame(port, &window[skip..]);
     }
 }
 
 /// Ends the open utterance here, by VAD (`None`) or by the client's commit.
 fn close(port: &mut VadPort, commit: Option<CommitId>) {
     let open = port.state.open.take().expect("an utterance is open");
-    let (stamp, utterance) = (port.state.stamp, open.utterance);
+    let utterance = open.utterance;
     if commit.is_none() {
         let end_ms = SampleRate::HZ_16K.millis_of(port.state.position);
-        push_event(port, VadEvent::SpeechStopped { stamp, utterance, end_ms });
+        push_event(port, VadEvent::SpeechStopped { utterance, end_ms });
     }
     let audio_ms = SampleRate::HZ_16K.millis_of(port.state.position - open.start);
-    push_event(port, VadEvent::Committed { stamp, utterance, commit, audio_ms });
-    push_speech(port, SpeechItem::End { stamp, utterance });
+    push_event(port, VadEvent::Committed { utterance, commit, audio_ms });
+    push_speech(port, SpeechItem::End(utterance));
     // No sample is in two utterances.
     port.state.windows = 0;
 }
 
-fn commit_by_client(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
+fn commit_by_client(port: &mut VadPort, commit: CommitId) {
     let begin = port.state.open.map_or_else(|| oldest_uncommitted(port), |open| open.start);
     let end = port.state.position + port.state.pending.len() as u64 + port.state.resampler.held();
     let audio_ms = SampleRate::HZ_16K.millis_of(end - begin);
     if audio_ms < COMMIT_MS_MIN {
-        push_event(port, VadEvent::CommitRefused { stamp, commit, audio_ms });
+        push_event(port, VadEvent::CommitRefused { commit, audio_ms });
         return;
     }
-    port.state.stamp = stamp;
     if port.state.open.is_none() {
         let start = oldest(port);
         open(port, start, false);
@@ -315,7 +309,7 @@ fn commit_by_client(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
         let mut frame = [0; SPEECH_FRAME_SAMPLES];
         let len = (port.state.pending.len() - at).min(SPEECH_FRAME_SAMPLES);
         frame[..len].copy_from_slice(&port.state.pending[at..at + len]);
-        push_frame(port, stamp, &frame[..len]);
+        push_frame(port, &frame[..len]);
         at += len;
     }
     port.state.position += at as u64;
@@ -325,7 +319,7 @@ fn commit_by_client(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
 }
 
 /// Passes the audio of an item on to STT, as an utterance that no detector has heard.
-fn hear_item(port: &mut VadPort, stamp: Stamp, frame: &AudioFrame) {
+fn hear_item(port: &mut VadPort, frame: &AudioFrame) {
     let state = &mut port.state;
     let item = match state.item {
         Some(item) => item,
@@ -333,32 +327,32 @@ fn hear_item(port: &mut VadPort, stamp: Stamp, frame: &AudioFrame) {
         None => {
             let utterance = UtteranceId(state.next_utterance);
             state.next_utterance += 1;
-            push_speech(port, SpeechItem::Start { stamp, utterance });
+            push_speech(port, SpeechItem::Start(utterance));
             ItemHearing::Passed { utterance, samples: 0 }
         }
     };
     port.state.item = Some(match item {
         ItemHearing::Refused => item,
         ItemHearing::Passed { utterance, samples } => {
-            push_frame(port, stamp, frame.used());
+            push_frame(port, frame.used());
             ItemHearing::Passed { utterance, samples: samples + u64::from(frame.len) }
         }
     });
 }
 
-fn end_item(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
-    let refused = VadEvent::CommitRefused { stamp, commit, audio_ms: 0 };
+fn end_item(port: &mut VadPort, commit: CommitId) {
+    let refused = VadEvent::CommitRefused { commit, audio_ms: 0 };
     match port.state.item.take() {
         None | Some(ItemHearing::Refused) => push_event(port, refused),
         Some(ItemHearing::Passed { utterance, samples }) => {
             let audio_ms = SampleRate::HZ_16K.millis_of(samples);
             if audio_ms < COMMIT_MS_MIN {
-                push_speech(port, SpeechItem::Abort { stamp, utterance });
-                push_event(port, VadEvent::CommitRefused { stamp, commit, audio_ms });
+                push_speech(port, SpeechItem::Abort(utterance));
+                push_event(port, VadEvent::CommitRefused { commit, audio_ms });
                 return;
             }
-            push_event(port, VadEvent::Committed { stamp, utterance, commit: Some(commit), audio_ms });
-            push_speech(port, SpeechItem::End { stamp, utterance });
+            push_event(port, VadEvent::Committed { utterance, commit: Some(commit), audio_ms });
+            push_speech(port, SpeechItem::End(utterance));
         }
     }
 }
@@ -368,15 +362,15 @@ fn oldest_uncommitted(port: &VadPort) -> u64 {
     port.state.position - port.state.windows * WINDOW
 }
 
-fn clear(port: &mut VadPort, stamp: Stamp, commit: CommitId) {
+fn clear(port: &mut VadPort, commit: CommitId) {
     let open = port.state.open.take();
     if let Some(open) = open {
-        push_speech(port, SpeechItem::Abort { stamp, utterance: open.utterance });
+        push_speech(port, SpeechItem::Abort(open.utterance));
     }
     port.state.endpointer.reset();
     forget_pending(&mut port.state);
     let utterance = open.filter(|open| open.announced).map(|open| open.utterance);
-    push_event(port, VadEvent::Cleared { stamp, commit, utterance });
+    push_event(port, VadEvent::Cleared { commit, utterance });
 }
 
 /// Forgets the audio that is in no utterance; its time has passed all the same.
@@ -387,17 +381,17 @@ fn forget_pending(state: &mut VadState) {
     state.windows = 0;
 }
 
-fn push_frame(port: &mut VadPort, stamp: Stamp, samples: &[i16]) {
+fn push_frame(port: &mut VadPort, samples: &[i16]) {
     let mut frame = SpeechFrame { len: 0, samples: [0; SPEECH_FRAME_SAMPLES] };
     frame.samples[..samples.len()].copy_from_slice(samples);
     frame.len = u16::try_from(samples.len()).expect("at most a window");
-    push_speech(port, SpeechItem::Frame { stamp, frame });
+    push_speech(port, SpeechItem::Frame(frame));
 }
 
 fn push_speech(port: &mut VadPort, item: SpeechItem) {
-    port.speech.push(item).expect("room was checked before the window was taken");
+    port.speech.push(port.state.epoch, item).expect("room was checked before the window was taken");
 }
 
 fn push_event(port: &mut VadPort, event: VadEvent) {
-    port.events.push(event).expect("room was checked before the window was taken");
+    port.events.push(port.state.epoch, event).expect("room was checked before the window was taken");
 }

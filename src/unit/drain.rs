@@ -1,7 +1,7 @@
 //! The way back of a unit whose lease is gone: both markers of its epoch must come out before anyone else gets it.
 
 use super::slab::UnitSlab;
-use crate::message::{Epoch, SpeechOut, SttEvent, UnitId};
+use crate::message::{Epoch, UnitId};
 
 /// What a draining unit still owes.
 ///
@@ -11,15 +11,15 @@ pub struct Drain {
     epoch: Epoch,
     /// The marker has come out of `text_events`.
     text: bool,
-    /// The marker has come out of `audio_out`.
-    audio: bool,
+    /// The marker has come out of `answer_out`.
+    answer: bool,
 }
 
 impl Drain {
     /// The drain of the claim `epoch`, whose markers are on their way.
     #[must_use]
     pub fn new(epoch: Epoch) -> Self {
-        Self { epoch, text: false, audio: false }
+        Self { epoch, text: false, answer: false }
     }
 
     /// The claim that ends.
@@ -34,14 +34,14 @@ impl Drain {
         {
             let mut port = slab.unit(unit).edge.borrow();
             while port.vad_events.pop().is_some() {}
-            while let Some(event) = port.stt_events.pop() {
-                self.text |= matches!(event, SttEvent::SessionEnd { epoch } if epoch == self.epoch);
+            while let Some(envelope) = port.stt_events.pop() {
+                self.text |= envelope.ends(self.epoch);
             }
-            while let Some(out) = port.audio_out.pop() {
-                self.audio |= matches!(out, SpeechOut::SessionEnd { epoch } if epoch == self.epoch);
+            while let Some(envelope) = port.answer_out.pop() {
+                self.answer |= envelope.ends(self.epoch);
             }
         }
-        self.text && self.audio && slab.finish_drain(unit, self.epoch)
+        self.text && self.answer && slab.finish_drain(unit, self.epoch)
     }
 
     /// Gives the unit up until the markers do come: true if it was still draining.

@@ -2,12 +2,13 @@
 
 use super::bell::Bell;
 use super::edge_bell::EdgeSignal;
-use super::port::EdgePort;
-use super::slab::{Unit, UnitCounters, UnitSlab};
-use crate::message::{AudioIn, Epoch, Generation, Stamp, TextPrompt, TtsSettings, UnitId};
+use super::edge_port::EdgePort;
+use super::slab::{Unit, UnitSlab};
+use super::status::{UnitCounters, UnitStatus};
+use crate::message::{AnswerStamp, Epoch, Generation, ResponseKey, TtsSettings, UnitId};
 use crate::sync::PortGuard;
 
-/// A claimed unit and its edge port. It can not be cloned:
+/// A claimed unit and its edge port. It cannot be cloned:
 /// ```compile_fail
 /// fn twice(lease: antiphon::unit::UnitLease) -> (antiphon::unit::UnitLease, antiphon::unit::UnitLease) {
 ///     (lease.clone(), lease)
@@ -28,8 +29,9 @@ impl UnitLease {
         loop {
             let unit = UnitId::new(u16::try_from(slab.free.take()?).expect("UNITS_MAX fits u16"));
             // The bit is a hint, the slot decides. A lost race leaves the winner's business alone.
-            let Some(epoch) = slab.unit(unit).slot.claim() else { continue };
-            UnitCounters::count(&slab.unit(unit).counters.claims);
+            let status = &slab.unit(unit).status;
+            let Some(epoch) = status.slot.claim() else { continue };
+            UnitCounters::count(&status.counters.claims);
             let mut port = slab.unit(unit).edge.borrow();
             port.tts_settings.write(TtsSettings::default());
             return Some(Self { slab, unit, epoch, port: Some(port) });
@@ -48,10 +50,16 @@ impl UnitLease {
         self.epoch
     }
 
-    /// The unit's shared words.
+    /// The unit.
     #[must_use]
     pub fn unit(&self) -> &'static Unit {
         self.slab.unit(self.unit)
+    }
+
+    /// The unit's shared words.
+    #[must_use]
+    pub fn status(&self) -> &'static UnitStatus {
+        &self.unit().status
     }
 
     /// The edge port.
@@ -59,15 +67,15 @@ impl UnitLease {
         self.port.as_mut().expect("taken only by drop")
     }
 
-    /// Stamp for what is made now.
+    /// Stamp of a prompt that is made now for `response`, and of everything that is made of it.
     #[must_use]
-    pub fn stamp(&self) -> Stamp {
-        Stamp { epoch: self.epoch, generation: self.unit().generation.current() }
+    pub fn stamp(&self, response: ResponseKey) -> AnswerStamp {
+        AnswerStamp { epoch: self.epoch, generation: self.status().generation.current(), response }
     }
 
     /// Makes the running answer stale, everywhere at once.
     pub fn cancel(&self) -> Generation {
-        let generation = self.unit().generation.bump();
+        let generation = self.status().generation.bump();
         // The language model task is asleep in its request; it shall close the socket now.
         self.slab.bells.edge.ring(EdgeSignal::Llm, self.unit);
         self.slab.bells.tts.ring(self.unit);
@@ -77,16 +85,14 @@ impl UnitLease {
 
 impl Drop for UnitLease {
     fn drop(&mut self) {
-        let unit = self.unit();
-        unit.generation.bump();
+        let status = self.status();
+        status.generation.bump();
         let mut port = self.port.take().expect("taken only here");
-        let end = port.audio_in.push_marker(AudioIn::SessionEnd { epoch: self.epoch });
-        debug_assert!(end.is_ok(), "a slot is kept for the marker");
-        let end = port.text_prompts.push_marker(TextPrompt::SessionEnd { epoch: self.epoch });
-        debug_assert!(end.is_ok(), "a slot is kept for the marker");
+        port.audio_in.push_end(self.epoch);
+        port.text_prompts.push_end(self.epoch);
         // Before the state changes: a drainer that sees Draining borrows the port.
         drop(port);
-        let began = unit.slot.begin_drain(self.epoch);
+        let began = status.slot.begin_drain(self.epoch);
         debug_assert!(began, "only the lease leaves Claimed");
         // The marker may have woken a task that waits for a transcript before it could see that nobody else does.
         if let stt @ Bell::Task(..) = self.slab.bells.stt {

@@ -3,39 +3,43 @@
 //! ```text
 //!            audio_in           speech              text_events
 //!  EdgePort ─────────▶ VadPort ─────────▶ SttPort ─────────────▶ EdgePort   (VadPort has its own half of text_events)
-//!     │  text_prompts            clauses            audio_out
+//!     │  text_prompts           answer_in           answer_out
 //!     └────────────▶ LlmPort ──────────▶ TtsPort ─────────────▶ EdgePort
 //! ```
 //! Every arrow is one SPSC ring. The ports sit in [`PortCell`](crate::sync::PortCell)s: whoever works on a unit
 //! borrows its port, a second borrower is a bug that fails loudly, and nobody waits.
 
-mod answer;
 mod bell;
 mod drain;
 mod edge_bell;
+mod edge_port;
 mod free;
 mod generation;
 mod lease;
-mod port;
+mod llm_port;
 mod ready_set;
 mod ring;
 mod slab;
 mod slot;
 mod stage_bell;
-mod utterance;
+mod status;
+mod stt_port;
+mod tts_port;
+mod vad_port;
 
-pub use answer::resample;
 pub use bell::{Bell, Ringer};
 pub use drain::Drain;
 pub use edge_bell::{EdgeBell, EdgeSignal};
+pub use edge_port::EdgePort;
 pub use free::FreeUnits;
 pub use generation::GenerationCounter;
 pub use lease::UnitLease;
-pub use port::{
-    EdgePort, ItemHearing, LlmPort, OpenUtterance, SttPort, TtsPort, TtsState, VadPort, VadState,
-};
+pub use llm_port::LlmPort;
 pub use ring::{Consumer, Producer, PushError, ring};
-pub use slab::{Bells, CounterTotals, Unit, UnitCounters, UnitSlab};
+pub use slab::{Bells, Unit, UnitSlab};
 pub use slot::{SlotState, SlotWord};
 pub use stage_bell::StageBell;
-pub use utterance::{Piece, SttWork, push_transcript};
+pub use status::{CounterTotals, Stamp, UnitCounters, UnitStatus};
+pub use stt_port::{Piece, SttPort, SttWork, push_transcript};
+pub use tts_port::{TtsPort, TtsState, resample};
+pub use vad_port::{ItemHearing, OpenUtterance, VadPort, VadState};

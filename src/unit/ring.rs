@@ -1,12 +1,52 @@
-//! An SPSC ring with manners: a push wakes the reader, a pop wakes a writer that found it full, and one slot is kept
-//! for the marker that ends a session. It can not wait: who finds it full or empty goes away and is rung for.
+//! A single-producer, single-consumer ring of fixed size, with wake-ups and an end marker.
 //!
-//! A writer that found the ring full is rung when half of it is free again, not at the first pop: else writer and reader of
-//! a full ring take turns for every item, and both pay a wake-up each time.
+//! [`ring()`] allocates everything and gives out the two ends; each can go to a thread of its own, and nothing else is ever
+//! allocated or locked. Every call returns at once:
+//!
+//! - [`Producer::push`] rings the reader. A full ring gives the item back.
+//! - [`Producer::has_room_or_ring`] says whether there is room. If there is none, the writer is rung when there is.
+//! - [`Consumer::pop`] and [`Consumer::next_live`] ring a writer that waits for room. An empty ring gives `None`, and the
+//!   next push rings the reader.
+//!
+//! A writer that waits is rung when half of the ring is free, not at the first pop. Otherwise writer and reader of a full
+//! ring would take turns for every item, and pay for a wake-up each time.
+//!
+//! One slot beyond the capacity is kept for [`Producer::push_end`]: a full ring can still say that its session is over.
+//! As a unit has one session at a time, there is never a second marker in a ring.
+//!
+//! A ring cannot wait, grow, or overwrite what has not been read. Neither end can be cloned. A thread that finds a ring
+//! full or empty turns to other work, or sleeps on its own bell.
+//!
+//! ```
+//! # use antiphon::message::{AudioIn, CommitId, Envelope, Epoch, UnitId};
+//! # use antiphon::unit::{PushError, Ringer, StageBell, ring};
+//! # let bell = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(1, 1))) };
+//! let (unit, epoch) = (UnitId::new(0), Epoch::new(1));
+//! let (for_writer, for_reader) = (bell(), bell());
+//! let ringers = [for_writer, for_reader].map(|bell| Ringer::Stage(bell, unit));
+//! let (mut producer, mut consumer) = ring::<AudioIn>(2, ringers[0], ringers[1]);
+//!
+//! // A full ring gives the item back and still takes the end of the session.
+//! producer.push(epoch, AudioIn::Commit(CommitId(0))).expect("room for two");
+//! producer.push(epoch, AudioIn::Commit(CommitId(1))).expect("room for two");
+//! let refused = producer.push(epoch, AudioIn::Clear(CommitId(2)));
+//! assert!(matches!(refused, Err(PushError(AudioIn::Clear(_)))));
+//! producer.push_end(epoch);
+//!
+//! // The reader was rung, and takes everything in order.
+//! let (mut cursor, mut rung) = (0, [unit]);
+//! assert_eq!(for_reader.take(&mut cursor, &mut rung), 1);
+//! assert!(matches!(consumer.pop(), Some(Envelope::Item { item: AudioIn::Commit(CommitId(0)), .. })));
+//! assert!(matches!(consumer.pop(), Some(Envelope::Item { item: AudioIn::Commit(CommitId(1)), .. })));
+//! assert!(consumer.pop().is_some_and(|envelope| envelope.ends(epoch)));
+//! assert!(consumer.pop().is_none());
+//! ```
 
 use std::sync::Arc;
 
 use super::bell::Ringer;
+use super::status::{Stamp, UnitCounters, UnitStatus};
+use crate::message::{Envelope, Epoch, RingItem};
 use crate::sync::{AtomicU32, Ordering, fence, rtrb};
 
 /// The ring was full; the item comes back.
@@ -15,8 +55,9 @@ pub struct PushError<T>(pub T);
 
 /// The writing end.
 #[derive(Debug)]
-pub struct Producer<T> {
-    inner: rtrb::Producer<T>,
+pub struct Producer<T: RingItem> {
+    inner: rtrb::Producer<Envelope<T>>,
+    /// Room that this end waits to be rung about; 0: it does not wait.
     wanted: Arc<AtomicU32>,
     /// Room at which a waiting writer is rung, at least.
     half: u32,
@@ -25,8 +66,8 @@ pub struct Producer<T> {
 
 /// The reading end.
 #[derive(Debug)]
-pub struct Consumer<T> {
-    inner: rtrb::Consumer<T>,
+pub struct Consumer<T: RingItem> {
+    inner: rtrb::Consumer<Envelope<T>>,
     /// Room that the producer waits to be rung about; 0: it does not wait.
     wanted: Arc<AtomicU32>,
     /// Items that the ring holds, the marker aside.
@@ -34,12 +75,12 @@ pub struct Consumer<T> {
     writer: Ringer,
 }
 
-/// A ring for `items` items and one marker. Allocates; only at start.
+/// Makes a ring for `items` items and one marker. Allocates; only at start.
 ///
 /// # Panics
 /// With 0 items, or more than fit 32 bits.
 #[must_use]
-pub fn ring<T>(items: usize, writer: Ringer, reader: Ringer) -> (Producer<T>, Consumer<T>) {
+pub fn ring<T: RingItem>(items: usize, writer: Ringer, reader: Ringer) -> (Producer<T>, Consumer<T>) {
     let (producer, consumer) = rtrb::RingBuffer::new(items + 1);
     let half = u32::try_from(items.div_ceil(2)).expect("a ring's size is a constant of limits.rs");
     assert!(half > 0, "a ring for no item");
@@ -50,15 +91,34 @@ pub fn ring<T>(items: usize, writer: Ringer, reader: Ringer) -> (Producer<T>, Co
     )
 }
 
-impl<T> Producer<T> {
-    /// Items that can be pushed now; the marker's slot is not counted. Never shrinks but by the producer's own pushes.
+impl<T: RingItem> Producer<T> {
+    /// Returns how many items can be pushed now; the marker's slot is not counted. Only the producer's own pushes make it
+    /// less.
     #[must_use]
     pub fn room(&self) -> usize {
         self.inner.slots().saturating_sub(1)
     }
 
-    /// Whether `items` can be pushed now; at most as many as the ring holds. If not, the writer's ringer rings as soon as
-    /// they can, and half of the ring is free.
+    /// Returns whether `items` can be pushed now; at most as many as the ring holds. If not, the writer's ringer rings as
+    /// soon as they can and half of the ring is free.
+    ///
+    /// ```
+    /// # use antiphon::message::{AudioIn, CommitId, Epoch, UnitId};
+    /// # use antiphon::unit::{Ringer, StageBell, ring};
+    /// # let bell = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(1, 1))) };
+    /// # let (unit, epoch) = (UnitId::new(0), Epoch::new(1));
+    /// # let for_writer = bell();
+    /// # let (mut cursor, mut rung) = (0, [unit]);
+    /// # let ringer = Ringer::Stage(for_writer, unit);
+    /// let (mut producer, mut consumer) = ring::<AudioIn>(1, ringer, Ringer::Stage(bell(), unit));
+    /// while producer.has_room_or_ring(1) {
+    ///     producer.push(epoch, AudioIn::Commit(CommitId(0))).expect("there is room");
+    /// }
+    /// assert_eq!(for_writer.take(&mut cursor, &mut rung), 0, "nobody has rung");
+    ///
+    /// consumer.pop();
+    /// assert_eq!(for_writer.take(&mut cursor, &mut rung), 1, "there is room again");
+    /// ```
     #[must_use]
     pub fn has_room_or_ring(&self, items: usize) -> bool {
         if self.room() >= items {
@@ -76,32 +136,37 @@ impl<T> Producer<T> {
     ///
     /// # Errors
     /// The item, when only the marker's slot is left.
-    pub fn push(&mut self, item: T) -> Result<(), PushError<T>> {
+    pub fn push(&mut self, stamp: T::Stamp, item: T) -> Result<(), PushError<T>> {
         if self.room() == 0 {
             return Err(PushError(item));
         }
-        self.push_marker(item)
-    }
-
-    /// Pushes into the slot that is kept for a session's last item, and wakes the reader.
-    ///
-    /// # Errors
-    /// The item, when a marker is in the ring already.
-    pub fn push_marker(&mut self, item: T) -> Result<(), PushError<T>> {
-        self.inner.push(item).map_err(|rtrb::PushError::Full(item)| PushError(item))?;
-        self.reader.ring();
+        self.put(Envelope::Item { stamp, item });
         Ok(())
     }
 
-    /// Lets `fill` write up to `items` items in place, in two slices as the ring wraps, and publishes as many as it
+    /// Pushes the end of `epoch` into the slot that is kept for it, and wakes the reader.
+    pub fn push_end(&mut self, epoch: Epoch) {
+        self.put(Envelope::SessionEnd(epoch));
+    }
+
+    fn put(&mut self, envelope: Envelope<T>) {
+        let pushed = self.inner.push(envelope);
+        debug_assert!(pushed.is_ok(), "items leave a slot for the marker, and a session ends once");
+        self.reader.ring();
+    }
+
+    /// Lets `fill` write up to `items` envelopes in place, in two slices as the ring wraps, and publishes as many as it
     /// returns. `items` must not exceed [`Producer::room`].
+    ///
+    /// # Errors
+    /// Those of `fill`; nothing is published then.
     pub fn write_with<E>(
         &mut self,
         items: usize,
-        fill: impl FnOnce(&mut [T], &mut [T]) -> Result<usize, E>,
+        fill: impl FnOnce(&mut [Envelope<T>], &mut [Envelope<T>]) -> Result<usize, E>,
     ) -> Result<usize, E>
     where
-        T: Copy + Default,
+        Envelope<T>: Copy,
     {
         let mut chunk = self.inner.write_chunk(items).expect("the caller asked for no more than room()");
         let (first, second) = chunk.as_mut_slices();
@@ -114,33 +179,53 @@ impl<T> Producer<T> {
     }
 }
 
-impl<T> Consumer<T> {
-    /// Takes the oldest item out, and wakes a writer that waits for room.
-    pub fn pop(&mut self) -> Option<T> {
-        let item = self.inner.pop().ok()?;
+impl<T: RingItem> Consumer<T> {
+    /// Takes the oldest envelope out, and wakes a writer that waits for room.
+    pub fn pop(&mut self) -> Option<Envelope<T>> {
+        let envelope = self.inner.pop().ok()?;
         // ORDERING: see `Producer::has_room_or_ring`.
         fence(Ordering::SeqCst);
         let wanted = self.wanted.load(Ordering::Relaxed);
         if wanted != 0 && self.room() >= wanted as usize && self.wanted.swap(0, Ordering::Relaxed) != 0 {
             self.writer.ring();
         }
-        Some(item)
+        Some(envelope)
     }
 
-    /// Items that the producer can push, at least.
+    /// Returns how many items the producer can push, at least.
     fn room(&self) -> usize {
         self.items.saturating_sub(self.inner.slots())
     }
 
-    /// The oldest item, left in place.
+    /// Shows the oldest envelope, left in place.
     #[must_use]
-    pub fn peek(&self) -> Option<&T> {
+    pub fn peek(&self) -> Option<&Envelope<T>> {
         self.inner.peek().ok()
     }
 
-    /// Whether nothing is there; may change at any moment, "not empty" can not be undone by the other side.
+    /// Returns whether nothing is there. It may change at any moment, but the writer cannot undo "not empty".
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.is_empty()
+    }
+}
+
+impl<T: RingItem<Stamp: Stamp>> Consumer<T> {
+    /// Drops and counts stale items, then shows the oldest envelope, left in place. Markers are never stale.
+    pub fn peek_live(&mut self, unit: &UnitStatus) -> Option<&Envelope<T>> {
+        while let Envelope::Item { stamp, .. } = self.peek()?
+            && stamp.is_stale(unit)
+        {
+            self.pop();
+            UnitCounters::count(&unit.counters.stale_items);
+        }
+        // The envelope that was checked: only this end takes it away.
+        self.peek()
+    }
+
+    /// Drops and counts stale items, then takes the oldest envelope out.
+    pub fn next_live(&mut self, unit: &UnitStatus) -> Option<Envelope<T>> {
+        self.peek_live(unit)?;
+        self.pop()
     }
 }

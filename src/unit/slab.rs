@@ -1,55 +1,29 @@
 //! All units, in one allocation made at start.
 
+use triple_buffer::triple_buffer;
+
 use super::bell::{Bell, Ringer};
 use super::edge_bell::{EdgeBell, EdgeSignal};
+use super::edge_port::EdgePort;
 use super::free::FreeUnits;
-use super::generation::GenerationCounter;
-use super::port::{EdgePort, Ends, LlmPort, SttPort, TtsPort, VadPort};
+use super::llm_port::LlmPort;
 use super::ring::ring;
-use super::slot::{SlotState, SlotWord};
+use super::slot::SlotState;
 use super::stage_bell::StageBell;
+use super::status::{CounterTotals, UnitStatus};
+use super::stt_port::SttPort;
+use super::tts_port::TtsPort;
+use super::vad_port::VadPort;
 use crate::audio::SampleRate;
 use crate::limits;
-use crate::message::{Epoch, Stamp, UnitId};
-use crate::sync::{AtomicU64, Ordering, PortCell};
-
-/// What a unit counts, for `/v1/pool` and the metrics. Relaxed: each number stands for itself.
-#[derive(Debug, Default)]
-pub struct UnitCounters {
-    /// Claims so far.
-    pub claims: AtomicU64,
-    /// Items that were dropped because they were stale.
-    pub stale_items: AtomicU64,
-    /// Panics of a stage that this unit was in.
-    pub stage_panics: AtomicU64,
-}
-
-/// Sums of [`UnitCounters`] over the slab.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CounterTotals {
-    /// Claims so far.
-    pub claims: u64,
-    /// Items that were dropped because they were stale.
-    pub stale_items: u64,
-    /// Panics of a stage, per unit that was in it.
-    pub stage_panics: u64,
-}
-
-impl UnitCounters {
-    /// Adds one to `counter`.
-    pub fn count(counter: &AtomicU64) {
-        // ORDERING: Relaxed: a statistic, publishes nothing.
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-}
+use crate::message::{Epoch, Spent, TtsSettings, UnitId};
+use crate::sync::PortCell;
 
 /// One pre-built pipeline.
 #[derive(Debug)]
 pub struct Unit {
-    /// Who holds it.
-    pub slot: SlotWord,
-    /// What is stale.
-    pub generation: GenerationCounter,
+    /// What every thread reads of it.
+    pub status: UnitStatus,
     /// The edge's ends.
     pub edge: PortCell<EdgePort>,
     /// VAD's ends and state.
@@ -60,23 +34,6 @@ pub struct Unit {
     pub llm: PortCell<LlmPort>,
     /// TTS's ends and state.
     pub tts: PortCell<TtsPort>,
-    /// What is counted.
-    pub counters: UnitCounters,
-}
-
-impl Unit {
-    /// Whether something on the answer's way (prompt, text, audio) is over: cancelled, or its session ended.
-    #[must_use]
-    pub fn is_stale(&self, stamp: Stamp) -> bool {
-        self.generation.is_stale(stamp.generation)
-    }
-
-    /// Whether something on the user's way (audio, utterance, transcript) is over: its session ended. A cancelled answer
-    /// does not take the user's words with it.
-    #[must_use]
-    pub fn is_over(&self, epoch: Epoch) -> bool {
-        !self.slot.is_claimed_by(epoch)
-    }
 }
 
 /// The doorbells of all stages and of the edge.
@@ -145,30 +102,25 @@ impl UnitSlab {
     /// How many are in `state` now.
     #[must_use]
     pub fn count(&self, state: SlotState) -> usize {
-        self.units.iter().filter(|unit| unit.slot.load().0 == state).count()
+        self.units.iter().filter(|unit| unit.status.slot.load().0 == state).count()
     }
 
     /// What all units have counted so far.
     #[must_use]
     pub fn totals(&self) -> CounterTotals {
         let mut totals = CounterTotals::default();
-        for unit in &self.units {
-            // ORDERING: Relaxed: statistics, publish nothing.
-            totals.claims += unit.counters.claims.load(Ordering::Relaxed);
-            totals.stale_items += unit.counters.stale_items.load(Ordering::Relaxed);
-            totals.stage_panics += unit.counters.stage_panics.load(Ordering::Relaxed);
-        }
+        self.units.iter().for_each(|unit| totals.add(&unit.status.counters));
         totals
     }
 
     /// Takes a unit whose drain takes too long out of sight. False when the drain is over.
     pub(super) fn quarantine(&self, unit: UnitId, epoch: Epoch) -> bool {
-        self.unit(unit).slot.quarantine(epoch)
+        self.unit(unit).status.slot.quarantine(epoch)
     }
 
     /// Makes a drained unit claimable. Only the drainer calls it, after it has let go of the edge port.
     pub(super) fn finish_drain(&self, unit: UnitId, epoch: Epoch) -> bool {
-        let slot = &self.unit(unit).slot;
+        let slot = &self.unit(unit).status.slot;
         let finished = slot.finish_drain(epoch) || slot.recover(epoch);
         if finished {
             self.free.put(unit.index());
@@ -181,24 +133,31 @@ fn build_unit(unit: UnitId, bells: Bells, voice_rate: SampleRate) -> Unit {
     let (vad, stt, tts) = (Ringer::Stage(bells.vad, unit), bells.stt.ringer(unit), bells.tts.ringer(unit));
     let session = Ringer::Edge(bells.edge, EdgeSignal::Session, unit);
     let llm = Ringer::Edge(bells.edge, EdgeSignal::Llm, unit);
-    let ends = Ends {
-        audio_in: ring(limits::AUDIO_IN_ITEMS, session, vad),
-        speech: ring(limits::SPEECH_ITEMS, vad, stt),
-        vad_events: ring(limits::VAD_EVENT_ITEMS, vad, session),
-        stt_events: ring(limits::STT_EVENT_ITEMS, stt, session),
-        text_prompts: ring(limits::TEXT_PROMPT_ITEMS, session, llm),
-        clauses: ring(limits::CLAUSE_ITEMS, llm, tts),
-        audio_out: ring(limits::AUDIO_OUT_ITEMS, tts, session),
-    };
-    let (edge, vad, stt, llm, tts) = ends.into_ports(voice_rate);
+    // The user's arm.
+    let (edge_audio, audio_in) = ring(limits::AUDIO_IN_ITEMS, session, vad);
+    let (vad_speech, speech) = ring(limits::SPEECH_ITEMS, vad, stt);
+    let (vad_text, vad_events) = ring(limits::VAD_EVENT_ITEMS, vad, session);
+    let (stt_text, stt_events) = ring(limits::STT_EVENT_ITEMS, stt, session);
+    // The answer's arm.
+    let (edge_prompts, text_prompts) = ring(limits::TEXT_PROMPT_ITEMS, session, llm);
+    let (llm_answer, answer_in) = ring(limits::ANSWER_IN_ITEMS, llm, tts);
+    let (tts_answer, answer_out) = ring(limits::ANSWER_OUT_ITEMS, tts, session);
+    let (tts_settings, settings) = triple_buffer(&TtsSettings::default());
+    let (llm_spent, spent) = triple_buffer(&Spent::default());
     Unit {
-        slot: SlotWord::new(),
-        generation: GenerationCounter::new(),
-        edge: PortCell::new(edge),
-        vad: PortCell::new(vad),
-        stt: PortCell::new(stt),
-        llm: PortCell::new(llm),
-        tts: PortCell::new(tts),
-        counters: UnitCounters::default(),
+        status: UnitStatus::default(),
+        edge: PortCell::new(EdgePort {
+            audio_in: edge_audio,
+            text_prompts: edge_prompts,
+            vad_events,
+            stt_events,
+            answer_out,
+            tts_settings,
+            spent,
+        }),
+        vad: PortCell::new(VadPort::new(audio_in, vad_speech, vad_text)),
+        stt: PortCell::new(SttPort::new(speech, stt_text)),
+        llm: PortCell::new(LlmPort { text_prompts, answer_in: llm_answer, spent: llm_spent }),
+        tts: PortCell::new(TtsPort::new(answer_in, tts_answer, settings, voice_rate)),
     }
 }

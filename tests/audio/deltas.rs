@@ -2,7 +2,7 @@
 
 use antiphon::audio::{AudioFormat, SampleRate};
 use antiphon::limits::DELTA_MS_MAX;
-use antiphon::message::{AudioFrame, FRAME_SAMPLES, ResponseKey, SpeechOut};
+use antiphon::message::{AnswerOut, AudioFrame, FRAME_SAMPLES, ResponseKey};
 use antiphon::protocol::{AudioDelta, EventIds, ItemId, ResponseId, encode_audio_delta};
 
 use crate::mouth::{Delta, Mouth, expected, joined};
@@ -116,11 +116,11 @@ fn what_has_another_rate_or_response_is_another_delta() {
     let (low, high) = (SampleRate::HZ_8K, SampleRate::HZ_48K);
     let frames = [(0, low, 480), (0, high, 480), (0, high, 480), (0, low, 1), (1, low, 2), (1, low, 3)];
     for (response, rate, len) in frames {
-        let (stamp, response) = (mouth.stamp(), ResponseKey(response));
+        let stamp = mouth.stamp(ResponseKey(response));
         let mut frame = AudioFrame::empty(rate);
         frame.len = len;
-        let item = SpeechOut::Audio { stamp, response, frame };
-        mouth.lease.unit().tts.borrow().audio_out.push(item).expect("there is room");
+        let mut port = mouth.lease.unit().tts.borrow();
+        port.answer_out.push(stamp, AnswerOut::Audio(frame)).expect("there is room");
     }
     mouth.read();
     let found: Vec<_> = mouth.deltas.iter().map(|d| (d.response.0, d.rate, d.samples.len())).collect();

@@ -4,7 +4,8 @@ use antiphon::audio::AudioFormat;
 use antiphon::edge::inbound::uplink::Uplink;
 use antiphon::limits::PENDING_SAMPLES_MAX;
 use antiphon::message::{
-    AudioIn, CommitId, Moment, SPEECH_FRAME_SAMPLES, SpeechItem, UtteranceId, VadEvent, VadMode, VadSettings,
+    AudioIn, CommitId, Envelope, Moment, SPEECH_FRAME_SAMPLES, SpeechItem, UtteranceId, VadEvent, VadMode,
+    VadSettings,
 };
 use antiphon::model::fake::EnergyVad;
 use antiphon::protocol::{Decoded, Decoder};
@@ -42,13 +43,14 @@ pub(crate) struct Ear {
 
 impl Ear {
     pub(crate) fn new(slab: &'static UnitSlab, format: AudioFormat) -> Self {
+        let lease = UnitLease::claim(slab).expect("a free unit");
         Self {
             slab,
-            lease: UnitLease::claim(slab).expect("a free unit"),
             stage: VadStage::new(Box::new(EnergyVad::new(1))),
             deadlines: Deadlines::new(slab.len()),
             decoder: Decoder::new(),
-            uplink: Uplink::new(format),
+            uplink: Uplink::new(format, lease.epoch()),
+            lease,
             turns: Vec::new(),
             refused_ms: Vec::new(),
             commits: 0,
@@ -62,8 +64,7 @@ impl Ear {
     }
 
     pub(crate) fn set_mode(&mut self, mode: VadMode) {
-        let (stamp, settings) = (self.lease.stamp(), VadSettings { mode });
-        self.uplink.control(AudioIn::Settings { stamp, settings }, &mut self.lease.port().audio_in);
+        self.uplink.control(AudioIn::Settings(VadSettings { mode }), &mut self.lease.port().audio_in);
         self.settle();
     }
 
@@ -76,8 +77,7 @@ impl Ear {
         let audio = base64_simd::STANDARD.encode_to_string(to_wire(samples, self.uplink.format));
         let message = Utf8Bytes::from(format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#));
         let Ok(Decoded::Append(append)) = self.decoder.decode(message.as_str()) else { panic!("an append") };
-        let stamp = self.lease.stamp();
-        self.uplink.append(&message, append, stamp, &mut self.lease.port().audio_in).expect("whole samples");
+        self.uplink.append(&message, append, &mut self.lease.port().audio_in).expect("whole samples");
         self.settle();
     }
 
@@ -85,24 +85,23 @@ impl Ear {
     pub(crate) fn hear_nothing(&mut self, audio: &str) -> &'static str {
         let message = Utf8Bytes::from(format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#));
         let Ok(Decoded::Append(append)) = self.decoder.decode(message.as_str()) else { panic!("an append") };
-        let stamp = self.lease.stamp();
-        let result = self.uplink.append(&message, append, stamp, &mut self.lease.port().audio_in);
+        let result = self.uplink.append(&message, append, &mut self.lease.port().audio_in);
         assert!(!self.uplink.is_waiting(), "nothing of {audio:?} waits");
         self.settle();
         result.expect_err("bad audio").fault().code().expect("a code")
     }
 
     pub(crate) fn commit(&mut self) {
-        let (stamp, commit) = (self.lease.stamp(), CommitId(self.commits));
+        let commit = CommitId(self.commits);
         self.commits += 1;
-        self.uplink.control(AudioIn::Commit { stamp, commit }, &mut self.lease.port().audio_in);
+        self.uplink.control(AudioIn::Commit(commit), &mut self.lease.port().audio_in);
         self.settle();
     }
 
     pub(crate) fn clear(&mut self) {
-        let (stamp, commit) = (self.lease.stamp(), CommitId(self.commits));
+        let commit = CommitId(self.commits);
         self.commits += 1;
-        self.uplink.control(AudioIn::Clear { stamp, commit }, &mut self.lease.port().audio_in);
+        self.uplink.control(AudioIn::Clear(commit), &mut self.lease.port().audio_in);
         self.settle();
     }
 
@@ -122,9 +121,8 @@ impl Ear {
         loop {
             self.stage.work(self.slab, &[self.lease.id()], Moment::default(), &mut self.deadlines);
             self.collect();
-            let stamp = self.lease.stamp();
             if self.uplink.is_waiting() {
-                self.uplink.resume(stamp, &mut self.lease.port().audio_in);
+                self.uplink.resume(&mut self.lease.port().audio_in);
                 continue;
             }
             let port = self.lease.unit().vad.borrow();
@@ -136,12 +134,12 @@ impl Ear {
     }
 
     fn collect(&mut self) {
-        while let Some(event) = self.lease.port().vad_events.pop() {
-            match event {
-                VadEvent::SpeechStarted { utterance, start_ms, .. } => {
+        while let Some(Envelope::Item { item, .. }) = self.lease.port().vad_events.pop() {
+            match item {
+                VadEvent::SpeechStarted { utterance, start_ms } => {
                     self.turn(utterance).start_ms = Some(start_ms);
                 }
-                VadEvent::SpeechStopped { utterance, end_ms, .. } => {
+                VadEvent::SpeechStopped { utterance, end_ms } => {
                     self.turn(utterance).end_ms = Some(end_ms);
                 }
                 VadEvent::Committed { utterance, audio_ms, .. } => {
@@ -152,19 +150,19 @@ impl Ear {
             }
         }
         let mut port = self.lease.unit().stt.borrow();
-        while let Some(item) = port.speech.pop() {
+        while let Some(Envelope::Item { stamp, item }) = port.speech.pop() {
             match item {
-                SpeechItem::Start { utterance, .. } => {
+                SpeechItem::Start(utterance) => {
                     find(&mut self.turns, utterance);
-                    port.open = Some((antiphon::message::Stamp::default(), utterance));
+                    port.open = Some((stamp, utterance));
                 }
-                SpeechItem::Frame { frame, .. } => {
+                SpeechItem::Frame(frame) => {
                     let (_, utterance) = port.open.expect("audio of an utterance");
                     let samples = &frame.samples[..usize::from(frame.len)];
                     find(&mut self.turns, utterance).pcm.extend_from_slice(samples);
                 }
-                SpeechItem::Abort { utterance, .. } => self.turns.retain(|(other, _)| *other != utterance),
-                SpeechItem::End { .. } | SpeechItem::Hints { .. } | SpeechItem::SessionEnd { .. } => {}
+                SpeechItem::Abort(utterance) => self.turns.retain(|(other, _)| *other != utterance),
+                SpeechItem::End(_) | SpeechItem::Hints(_) => {}
             }
         }
     }

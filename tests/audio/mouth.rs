@@ -4,7 +4,7 @@ use antiphon::audio::{Resampler, SampleRate, pcm};
 use antiphon::edge::inbound::downlink::{Downlink, Pulled};
 use antiphon::limits::READY_SAMPLES_MAX;
 use antiphon::message::{
-    ClauseItem, FinishReason, Moment, ResponseKey, SpeechOut, Stamp, TextChunk, TokenUsage, TtsSettings,
+    AnswerEvent, AnswerIn, AnswerStamp, FinishReason, Moment, ResponseKey, TextChunk, TokenUsage, TtsSettings,
 };
 use antiphon::model::{ModelError, Speech, SpeechSource, TtsModel};
 use antiphon::stage::{Deadlines, Stage, TtsStage};
@@ -100,13 +100,8 @@ impl Mouth {
     /// Speaks an answer in clauses of these lengths, to its end.
     pub(crate) fn say(&mut self, response: ResponseKey, clauses: &[usize]) -> Vec<Delta> {
         self.begin(response, clauses);
-        let stamp = self.lease.stamp();
-        self.push(ClauseItem::End {
-            stamp,
-            response,
-            finish: FinishReason::Stop,
-            usage: TokenUsage::default(),
-        });
+        let (finish, usage) = (FinishReason::Stop, TokenUsage::default());
+        self.push(self.stamp(response), AnswerIn::Event(AnswerEvent::End { finish, usage }));
         while !self.ended.contains(&response) {
             self.step();
         }
@@ -115,19 +110,19 @@ impl Mouth {
 
     /// Puts clauses of these lengths into the ring.
     pub(crate) fn begin(&mut self, response: ResponseKey, clauses: &[usize]) {
-        let (stamp, mut from) = (self.lease.stamp(), 0);
+        let (stamp, mut from) = (self.stamp(response), 0);
         for samples in clauses {
             let (chunk, _) = TextChunk::split(&format!("{from} {} {}", from + samples, self.voice_rate.hz()));
-            self.push(ClauseItem::Clause { stamp, response, chunk, last: true });
+            self.push(stamp, AnswerIn::Clause { chunk, last: true });
             from += samples;
         }
     }
 
-    fn push(&mut self, item: ClauseItem) {
-        while !self.lease.unit().llm.borrow().clauses.has_room_or_ring(1) {
+    fn push(&mut self, stamp: AnswerStamp, item: AnswerIn) {
+        while !self.lease.unit().llm.borrow().answer_in.has_room_or_ring(1) {
             self.step();
         }
-        self.lease.unit().llm.borrow().clauses.push(item).expect("there is room");
+        self.lease.unit().llm.borrow().answer_in.push(stamp, item).expect("there is room");
     }
 
     /// One call of the stage, and what the socket then takes.
@@ -143,15 +138,15 @@ impl Mouth {
 
     /// Takes all that is there.
     pub(crate) fn read(&mut self) {
-        let unit = self.lease.unit();
+        let unit = self.lease.status();
         loop {
             match self.downlink.pull(unit, self.lease.port()) {
                 Pulled::Nothing => return,
                 Pulled::Audio(response, rate) => {
                     self.deltas.push(Delta { response, rate, samples: self.downlink.samples().to_vec() });
                 }
-                Pulled::Event(SpeechOut::End { response, .. }) => self.ended.push(response),
-                Pulled::Event(other) => panic!("{other:?}"),
+                Pulled::Event(response, AnswerEvent::End { .. }) => self.ended.push(response),
+                Pulled::Event(_, other) => panic!("{other:?}"),
             }
         }
     }
@@ -161,8 +156,8 @@ impl Mouth {
         self.lease.cancel();
     }
 
-    pub(crate) fn stamp(&self) -> Stamp {
-        self.lease.stamp()
+    pub(crate) fn stamp(&self, response: ResponseKey) -> AnswerStamp {
+        self.lease.stamp(response)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use antiphon::message::{
-    CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, Stamp, SttEvent, TextChunk, TokenUsage,
+    AnswerEvent, CommitId, FailureCode, FinishReason, ResponseKey, SttEvent, TextChunk, TokenUsage,
     UtteranceId, VadEvent, text_chunks,
 };
 use antiphon::session::{Input, SessionConfig};
@@ -133,33 +133,31 @@ impl World {
     }
 
     fn speech(&mut self) {
-        let stamp = Stamp::default();
         if let Some(utterance) = self.open.take() {
-            self.bench.handle(Input::Vad(VadEvent::SpeechStopped { stamp, utterance, end_ms: 800 }));
+            self.bench.handle(Input::Vad(VadEvent::SpeechStopped { utterance, end_ms: 800 }));
             self.commit(utterance, None);
         } else {
             let utterance = UtteranceId(self.next_utterance);
             self.open = Some(utterance);
             self.next_utterance += 1;
-            self.bench.handle(Input::Vad(VadEvent::SpeechStarted { stamp, utterance, start_ms: 0 }));
+            self.bench.handle(Input::Vad(VadEvent::SpeechStarted { utterance, start_ms: 0 }));
         }
     }
 
     fn commit(&mut self, utterance: UtteranceId, commit: Option<CommitId>) {
-        let event = VadEvent::Committed { stamp: Stamp::default(), utterance, commit, audio_ms: 800 };
+        let event = VadEvent::Committed { utterance, commit, audio_ms: 800 };
         self.bench.handle(Input::Vad(event));
         self.at_recogniser.push((utterance, commit.is_none()));
     }
 
     fn detector(&mut self) {
-        let stamp = Stamp::default();
         match (self.audio_ring.pop_front(), self.open.take()) {
             (Some((true, commit)), Some(utterance)) => self.commit(utterance, Some(commit)),
             (Some((true, commit)), None) => {
-                self.bench.handle(Input::Vad(VadEvent::CommitRefused { stamp, commit, audio_ms: 0 }));
+                self.bench.handle(Input::Vad(VadEvent::CommitRefused { commit, audio_ms: 0 }));
             }
             (Some((false, commit)), utterance) => {
-                self.bench.handle(Input::Vad(VadEvent::Cleared { stamp, commit, utterance }));
+                self.bench.handle(Input::Vad(VadEvent::Cleared { commit, utterance }));
             }
             (None, open) => self.open = open,
         }
@@ -170,20 +168,15 @@ impl World {
             return;
         }
         let (utterance, by_detector) = self.at_recogniser.remove(which % self.at_recogniser.len());
-        let stamp = Stamp::default();
         if heard == Heard::Failure {
-            self.bench.handle(Input::Stt(SttEvent::Failed {
-                stamp,
-                utterance,
-                code: FailureCode::SttFailed,
-            }));
+            self.bench.handle(Input::Stt(SttEvent::Failed { utterance, code: FailureCode::SttFailed }));
             return;
         }
         let words =
             if heard == Heard::Words { format!("utterance {};", utterance.0) } else { "[noise]".to_owned() };
         for (chunk, last) in text_chunks(&words) {
             let language = None;
-            self.bench.handle(Input::Stt(SttEvent::Transcript { stamp, utterance, chunk, language, last }));
+            self.bench.handle(Input::Stt(SttEvent::Transcript { utterance, chunk, language, last }));
         }
         if by_detector && heard == Heard::Words {
             self.said.push(words);
@@ -198,7 +191,7 @@ impl World {
             assert!(self.bench.audio(response, &[1; 480]), "a frame of the running answer was dropped");
         } else {
             let (chunk, _) = TextChunk::split("word ");
-            self.bench.handle(Input::Speech(SpeechOut::Text { stamp: Stamp::default(), response, chunk }));
+            self.bench.handle(Input::Answer(response, AnswerEvent::Text(chunk)));
         }
     }
 
@@ -206,12 +199,13 @@ impl World {
         let Some(response) = self.prompts.pop_front() else {
             return;
         };
-        let (stamp, finish, usage) = (Stamp::default(), FinishReason::Stop, TokenUsage::default());
+        let (finish, usage) = (FinishReason::Stop, TokenUsage::default());
         let (code, detail) = (FailureCode::LlmStalled, TextChunk::split("").0);
-        self.bench.handle(Input::Speech(match fails {
-            false => SpeechOut::End { stamp, response, finish, usage },
-            true => SpeechOut::Failed { stamp, response, code, detail },
-        }));
+        let event = match fails {
+            false => AnswerEvent::End { finish, usage },
+            true => AnswerEvent::Failed { code, detail },
+        };
+        self.bench.handle(Input::Answer(response, event));
     }
 
     /// Lets every stage do what it still has to do.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use antiphon::language::Language;
 use antiphon::message::{
-    CallPiece, CommitId, FailureCode, FinishReason, ResponseKey, SpeechOut, Stamp, SttEvent, TextChunk,
+    AnswerEvent, CallPiece, CommitId, FailureCode, FinishReason, ResponseKey, SttEvent, TextChunk,
     TokenUsage, UtteranceId, VadEvent,
 };
 use antiphon::session::{Input, SessionConfig};
@@ -15,14 +15,13 @@ use crate::bench::{Bench, Seen};
 use crate::strict_client::StrictClient;
 
 /// One thing that happens to a session.
-#[expect(clippy::large_enum_variant, reason = "a few dozen at a time")]
 #[derive(Clone, Debug)]
 enum Happening {
     Message(String),
     Binary,
     Vad(VadEvent),
     Stt(SttEvent),
-    Speech(SpeechOut),
+    Answer(ResponseKey, AnswerEvent),
     Audio(u32, usize),
     Time(u64),
     Shutdown,
@@ -72,7 +71,6 @@ fn client_message() -> impl Strategy<Value = String> {
 
 /// What the stages say, sensible or not: small numbers meet each other often.
 fn stage_event() -> impl Strategy<Value = Happening> {
-    let stamp = Stamp::default();
     let utterance = || (0..4_u32).prop_map(UtteranceId);
     let commit = || (0..4_u32).prop_map(CommitId);
     let response = || (0..6_u32).prop_map(ResponseKey);
@@ -83,36 +81,30 @@ fn stage_event() -> impl Strategy<Value = Happening> {
     );
     prop_oneof![
         (utterance(), 0..5_000_u32).prop_map(move |(utterance, start_ms)| {
-            Happening::Vad(VadEvent::SpeechStarted { stamp, utterance, start_ms })
+            Happening::Vad(VadEvent::SpeechStarted { utterance, start_ms })
         }),
         (utterance(), any::<u32>()).prop_map(move |(utterance, end_ms)| {
-            Happening::Vad(VadEvent::SpeechStopped { stamp, utterance, end_ms })
+            Happening::Vad(VadEvent::SpeechStopped { utterance, end_ms })
         }),
         (utterance(), proptest::option::of(commit()), any::<u32>()).prop_map(
             move |(utterance, commit, audio_ms)| {
-                Happening::Vad(VadEvent::Committed { stamp, utterance, commit, audio_ms })
+                Happening::Vad(VadEvent::Committed { utterance, commit, audio_ms })
             }
         ),
-        commit().prop_map(move |commit| Happening::Vad(VadEvent::CommitRefused {
-            stamp,
-            commit,
-            audio_ms: 3
-        })),
-        (commit(), proptest::option::of(utterance())).prop_map(move |(commit, utterance)| {
-            Happening::Vad(VadEvent::Cleared { stamp, commit, utterance })
-        }),
+        commit().prop_map(move |commit| Happening::Vad(VadEvent::CommitRefused { commit, audio_ms: 3 })),
+        (commit(), proptest::option::of(utterance()))
+            .prop_map(move |(commit, utterance)| { Happening::Vad(VadEvent::Cleared { commit, utterance }) }),
         (utterance(), words.clone(), select(vec!["", "en", "fr-FR", "xx"]), any::<bool>()).prop_map(
             move |(utterance, chunk, code, last)| {
                 let language = Language::new(code);
-                Happening::Stt(SttEvent::Transcript { stamp, utterance, chunk, language, last })
+                Happening::Stt(SttEvent::Transcript { utterance, chunk, language, last })
             }
         ),
         utterance().prop_map(move |utterance| {
-            Happening::Stt(SttEvent::Failed { stamp, utterance, code: FailureCode::SttFailed })
+            Happening::Stt(SttEvent::Failed { utterance, code: FailureCode::SttFailed })
         }),
-        (response(), words.clone()).prop_map(move |(response, chunk)| {
-            Happening::Speech(SpeechOut::Text { stamp, response, chunk })
-        }),
+        (response(), words.clone())
+            .prop_map(move |(response, chunk)| { Happening::Answer(response, AnswerEvent::Text(chunk)) }),
         (response(), 0..4_u8).prop_map(move |(response, piece)| {
             let chunk = TextChunk::split("{}").0;
             let piece = match piece {
@@ -120,14 +112,14 @@ fn stage_event() -> impl Strategy<Value = Happening> {
                 1 | 2 => CallPiece::Arguments(chunk),
                 _ => CallPiece::End,
             };
-            Happening::Speech(SpeechOut::Call { stamp, response, piece })
+            Happening::Answer(response, AnswerEvent::Call(piece))
         }),
         (response(), 0..500_usize).prop_map(|(response, samples)| Happening::Audio(response.0, samples)),
         (response(), finish).prop_map(move |(response, finish)| {
-            Happening::Speech(SpeechOut::End { stamp, response, finish, usage: TokenUsage::default() })
+            Happening::Answer(response, AnswerEvent::End { finish, usage: TokenUsage::default() })
         }),
         (response(), words).prop_map(move |(response, detail)| {
-            Happening::Speech(SpeechOut::Failed { stamp, response, code: FailureCode::LlmStalled, detail })
+            Happening::Answer(response, AnswerEvent::Failed { code: FailureCode::LlmStalled, detail })
         }),
     ]
 }
@@ -171,7 +163,7 @@ proptest! {
                 Happening::Binary => bench.binary(),
                 Happening::Vad(event) => bench.handle(Input::Vad(event)),
                 Happening::Stt(event) => bench.handle(Input::Stt(event)),
-                Happening::Speech(item) => bench.handle(Input::Speech(item)),
+                Happening::Answer(response, event) => bench.handle(Input::Answer(response, event)),
                 Happening::Audio(response, samples) => {
                     bench.audio(ResponseKey(response), &vec![7; samples]);
                 }

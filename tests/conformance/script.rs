@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use antiphon::language::Language;
 use antiphon::message::{
-    CallPiece, CommitId, FailureCode, FinishReason, RateLimit, RateLimits, ResponseKey, SpeechOut, Stamp,
+    AnswerEvent, CallPiece, CommitId, FailureCode, FinishReason, RateLimit, RateLimits, ResponseKey,
     SttEvent, TextChunk, TokenUsage, UtteranceId, VadEvent, text_chunks,
 };
 use antiphon::session::{Input, SessionConfig};
@@ -171,58 +171,50 @@ fn stage_input(line: &Map<String, Value>) -> Result<Vec<Input>, String> {
     let stage = line.keys().find(|key| *key != "at_ms").ok_or("an empty line")?;
     let (event, of) =
         line[stage].as_object().and_then(|event| event.iter().next()).ok_or("not a stage event")?;
-    let stamp = Stamp::default();
     let utterance = || number(of, "utterance").map(UtteranceId);
     let commit = || number(of, "commit").map(CommitId);
     let text = |key: &str| of[key].as_str().unwrap_or_default();
     Ok(vec![match (stage.as_str(), event.as_str()) {
         ("vad", "speech_started") => {
             let start_ms = number(of, "start_ms")?;
-            Input::Vad(VadEvent::SpeechStarted { stamp, utterance: utterance()?, start_ms })
+            Input::Vad(VadEvent::SpeechStarted { utterance: utterance()?, start_ms })
         }
-        ("vad", "speech_stopped") => Input::Vad(VadEvent::SpeechStopped {
-            stamp,
-            utterance: utterance()?,
-            end_ms: number(of, "end_ms")?,
-        }),
+        ("vad", "speech_stopped") => {
+            Input::Vad(VadEvent::SpeechStopped { utterance: utterance()?, end_ms: number(of, "end_ms")? })
+        }
         ("vad", "committed") => {
             let (commit, audio_ms) = (commit().ok(), number(of, "audio_ms")?);
-            Input::Vad(VadEvent::Committed { stamp, utterance: utterance()?, commit, audio_ms })
+            Input::Vad(VadEvent::Committed { utterance: utterance()?, commit, audio_ms })
         }
-        ("vad", "commit_refused") => Input::Vad(VadEvent::CommitRefused {
-            stamp,
-            commit: commit()?,
-            audio_ms: number(of, "audio_ms")?,
-        }),
+        ("vad", "commit_refused") => {
+            Input::Vad(VadEvent::CommitRefused { commit: commit()?, audio_ms: number(of, "audio_ms")? })
+        }
         ("vad", "cleared") => {
-            Input::Vad(VadEvent::Cleared { stamp, commit: commit()?, utterance: utterance().ok() })
+            Input::Vad(VadEvent::Cleared { commit: commit()?, utterance: utterance().ok() })
         }
         ("stt", "transcript") => {
             let utterance = utterance()?;
             let language = of["language"].as_str().and_then(Language::new);
             let pieces = text_chunks(text("text"));
             return Ok(pieces
-                .map(|(chunk, last)| {
-                    Input::Stt(SttEvent::Transcript { stamp, utterance, chunk, language, last })
-                })
+                .map(|(chunk, last)| Input::Stt(SttEvent::Transcript { utterance, chunk, language, last }))
                 .collect());
         }
         ("stt", "failed") => {
-            Input::Stt(SttEvent::Failed { stamp, utterance: utterance()?, code: FailureCode::SttFailed })
+            Input::Stt(SttEvent::Failed { utterance: utterance()?, code: FailureCode::SttFailed })
         }
-        ("speech", _) => Input::Speech(speech(event, of)?),
+        ("speech", _) => Input::Answer(ResponseKey(number(of, "response")?), answer_event(event, of)?),
         _ => return Err(format!("unknown line {line:?}")),
     }])
 }
 
-/// What became of an answer, frames of audio excepted.
-fn speech(event: &str, of: &Value) -> Result<SpeechOut, String> {
-    let (stamp, response) = (Stamp::default(), ResponseKey(number(of, "response")?));
+/// A step of an answer, by the name of its variant.
+fn answer_event(event: &str, of: &Value) -> Result<AnswerEvent, String> {
     let text = |key: &str| of[key].as_str().unwrap_or_default();
     Ok(match event {
         "text" => {
             let (chunk, _) = TextChunk::split(text("text"));
-            SpeechOut::Text { stamp, response, chunk }
+            AnswerEvent::Text(chunk)
         }
         "call" => {
             let piece = match (of["name"].as_str(), of["arguments"].as_str()) {
@@ -230,12 +222,12 @@ fn speech(event: &str, of: &Value) -> Result<SpeechOut, String> {
                 (None, Some(json)) => CallPiece::Arguments(TextChunk::split(json).0),
                 (None, None) => CallPiece::End,
             };
-            SpeechOut::Call { stamp, response, piece }
+            AnswerEvent::Call(piece)
         }
         "rate_limits" => {
             let limit = RateLimit { limit: number(of, "limit")?, remaining: 1, reset_ms: 1_500 };
             let limits = RateLimits { requests: Some(limit), tokens: None };
-            SpeechOut::RateLimits { stamp, response, limits }
+            AnswerEvent::RateLimits(limits)
         }
         "end" => {
             let finish = match text("finish") {
@@ -244,7 +236,7 @@ fn speech(event: &str, of: &Value) -> Result<SpeechOut, String> {
                 _ => FinishReason::Stop,
             };
             let usage = TokenUsage { input: 20, input_cached: 8, output: 5 };
-            SpeechOut::End { stamp, response, finish, usage }
+            AnswerEvent::End { finish, usage }
         }
         "failed" => {
             let (detail, _) = TextChunk::split(text("detail"));
@@ -252,7 +244,7 @@ fn speech(event: &str, of: &Value) -> Result<SpeechOut, String> {
                 "tts_failed" => FailureCode::TtsFailed,
                 _ => FailureCode::LlmStatus(500),
             };
-            SpeechOut::Failed { stamp, response, code, detail }
+            AnswerEvent::Failed { code, detail }
         }
         _ => return Err(format!("unknown event {event}")),
     })

@@ -45,7 +45,7 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ("rtrb", &["sync.rs", "unit/ring.rs"], "unit::ring wakes whoever waits"),
     ("atomic_refcell", &["sync.rs"], "sync::PortCell"),
     ("sync::atomic", &["sync.rs", "model/ort/"], "crate::sync, which the model checker replaces"),
-    ("triple_buffer", &["unit/port.rs"], "settings go through the ports"),
+    ("triple_buffer", &["unit/"], "settings go through the ports"),
     ("onnxruntime_sys", &["model/ort"], "model::ort's safe types"),
     ("libloading", &["model/ort", "model/espeak.rs"], "libraries are opened by their one module"),
     ("llama_cpp_2", &["model/llama", "main.rs"], "model::llama"),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 
+use crate::edge::outbound::llm::failure_event;
 use crate::edge::outbound::model_server::{CompletionStream, ModelServer};
-use crate::edge::tasks::llm::{failed, items};
-use crate::message::{ChatRequest, ClauseItem, ResponseKey, SpeechOut, Stamp};
+use crate::message::{AnswerEvent, ChatRequest, ResponseKey};
 
 /// The asides of one client, each on a request of its own.
 #[derive(Debug)]
@@ -33,24 +33,24 @@ impl Asides {
         self.running.retain(|(running, _)| *running != response);
     }
 
-    /// What comes next, of whichever; never where none is running. Cancel safe, as a completion stream is.
-    pub(super) async fn next(&mut self) -> Vec<SpeechOut> {
+    /// Waits for the next events of an aside; for ever where none is running. Cancel safe, as a completion stream is.
+    pub(super) async fn next(&mut self) -> (ResponseKey, Vec<AnswerEvent>) {
         if self.running.is_empty() {
             return pending().await;
         }
         let streams = self.running.iter_mut().map(|(_, stream)| stream.next().boxed());
         let (delta, at, _) = select_all(streams).await;
-        let (response, stamp) = (self.running[at].0, Stamp::default());
-        let items = match delta {
-            Ok(delta) => items(stamp, response, &delta),
+        let response = self.running[at].0;
+        let events = match delta {
+            Ok(delta) => delta.events(),
             Err(error) => {
                 tracing::warn!(%error, "language model, out of band");
-                vec![failed(stamp, response, &error)]
+                vec![failure_event(&error)]
             }
         };
-        if matches!(items.last(), Some(ClauseItem::End { .. } | ClauseItem::Failed { .. })) {
+        if matches!(events.last(), Some(AnswerEvent::End { .. } | AnswerEvent::Failed { .. })) {
             self.running.remove(at);
         }
-        items.into_iter().filter_map(ClauseItem::passed_on).collect()
+        (response, events)
     }
 }

@@ -18,7 +18,7 @@ use super::uplink::Uplink;
 use crate::audio::{AudioFormat, SampleRate};
 use crate::clock;
 use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
-use crate::message::{AudioIn, Moment, ResponseKey, SpeechOut, Stamped, TextPrompt, UnitId};
+use crate::message::{AnswerEvent, AnswerStamp, AudioIn, Envelope, Moment, ResponseKey, TextPrompt, UnitId};
 use crate::protocol::{
     Decoded, Decoder, EventIds, ProtocolError, ServerEvent, SessionKind, encode_audio_delta,
 };
@@ -61,6 +61,7 @@ pub(super) async fn serve(
     tracing::info!(%unit, session = %session.id(), "session begins");
     let connection = Connection {
         session,
+        uplink: Uplink::new(AudioFormat::DEFAULT, lease.epoch()),
         lease,
         seat,
         shutdown: shared.shutdown.clone(),
@@ -70,7 +71,6 @@ pub(super) async fn serve(
         stream,
         decoder: Decoder::new(),
         event_ids: EventIds::new(),
-        uplink: Uplink::new(AudioFormat::DEFAULT),
         downlink: Downlink::new(),
         prompt: None,
         outbound: VecDeque::new(),
@@ -107,7 +107,7 @@ struct Connection {
     uplink: Uplink,
     downlink: Downlink,
     /// A prompt for which there was no room yet; a later one takes its place, as it has cancelled it.
-    prompt: Option<TextPrompt>,
+    prompt: Option<(AnswerStamp, TextPrompt)>,
     asides: Asides,
     /// Messages that have not been handed to the socket; audio only one delta at a time.
     outbound: VecDeque<Message>,
@@ -126,7 +126,7 @@ enum Woken {
     Written(Result<(), axum::Error>),
     Message(Option<Result<Message, axum::Error>>),
     Stage,
-    Aside(Vec<SpeechOut>),
+    Aside(ResponseKey, Vec<AnswerEvent>),
     Timer,
     Shutdown,
 }
@@ -190,10 +190,10 @@ impl Connection {
                     return End::ByServer(Goodbye { code, reason });
                 }
                 Woken::Stage => {}
-                Woken::Aside(items) => {
+                Woken::Aside(response, events) => {
                     let now = clock::now();
-                    for item in items {
-                        self.session.handle(Input::Speech(item), now);
+                    for event in events {
+                        self.session.handle(Input::Answer(response, event), now);
                     }
                 }
                 Woken::Timer => {
@@ -217,7 +217,7 @@ impl Connection {
         tokio::select! {
             result = self.sink.flush(), if self.writing_since.is_some() => Woken::Written(result),
             () = self.shared.wakers.session(self.lease.id()).notified() => Woken::Stage,
-            items = self.asides.next() => Woken::Aside(items),
+            (response, events) = self.asides.next() => Woken::Aside(response, events),
             message = self.stream.next(), if reading => Woken::Message(message),
             // An error: the sender is gone, the process is about to end.
             _ = self.shutdown.changed() => Woken::Shutdown,
@@ -242,8 +242,7 @@ impl Connection {
         let now = clock::now();
         match self.decoder.decode(text.as_str()) {
             Ok(Decoded::Append(append)) => {
-                let stamp = self.lease.stamp();
-                match self.uplink.append(text, append, stamp, &mut self.lease.port().audio_in) {
+                match self.uplink.append(text, append, &mut self.lease.port().audio_in) {
                     Ok(samples) => self.session.handle(Input::Appended { samples }, now),
                     Err(error) => self.reject(error),
                 }
@@ -260,27 +259,21 @@ impl Connection {
     /// Puts what waits into the rings, and hands what the stages say to the session.
     fn drain_rings(&mut self) {
         if self.uplink.is_waiting() {
-            let stamp = self.lease.stamp();
-            self.uplink.resume(stamp, &mut self.lease.port().audio_in);
+            self.uplink.resume(&mut self.lease.port().audio_in);
             // Audio that waits at the door is no silence.
             self.session.handle(Input::Appended { samples: 0 }, clock::now());
         }
         self.push_prompt();
         let now = clock::now();
-        let unit = self.lease.unit();
+        let unit = self.lease.status();
         loop {
-            while let Some(event) = self.lease.port().vad_events.pop() {
-                if !unit.is_over(event.epoch()) {
-                    self.session.handle(Input::Vad(event), now);
-                    self.follow_session();
-                }
-            }
-            // VAD said "committed" before STT got the utterance: once a transcript is seen, so is its commit.
-            let Some(event) = self.lease.port().stt_events.pop() else { break };
-            while let Some(event) = self.lease.port().vad_events.pop() {
-                self.session.handle(Input::Vad(event), now);
+            // VAD says "committed" before STT gets the utterance: once a transcript is seen, so is its commit.
+            let stt_event = self.lease.port().stt_events.next_live(unit).and_then(Envelope::into_item);
+            while let Some(Envelope::Item { item, .. }) = self.lease.port().vad_events.next_live(unit) {
+                self.session.handle(Input::Vad(item), now);
                 self.follow_session();
             }
+            let Some(event) = stt_event else { break };
             self.session.handle(Input::Stt(event), now);
             self.follow_session();
         }
@@ -292,8 +285,8 @@ impl Connection {
         let cell = &mut self.lease.port().spent;
         if cell.updated() {
             let spent = *cell.read();
-            if spent.epoch == epoch {
-                self.session.spent(spent.response, spent.usage);
+            if spent.stamp.epoch == epoch {
+                self.session.spent(spent.stamp.response, spent.usage);
             }
         }
     }
@@ -324,37 +317,28 @@ impl Connection {
     fn push_prompt(&mut self) {
         if self.prompt.is_some()
             && self.lease.port().text_prompts.has_room_or_ring(1)
-            && let Some(prompt) = self.prompt.take()
+            && let Some((stamp, prompt)) = self.prompt.take()
         {
-            self.lease.port().text_prompts.push(prompt).expect("there is room");
+            self.lease.port().text_prompts.push(stamp, prompt).expect("there is room");
         }
     }
 
     fn execute(&mut self, command: Command) {
-        let stamp = self.lease.stamp();
         match command {
-            Command::VadSettings(settings) => {
-                self.uplink.control(AudioIn::Settings { stamp, settings }, &mut self.lease.port().audio_in);
-            }
-            Command::SpeechHints(hints) => {
-                self.uplink.control(AudioIn::Hints { stamp, hints: *hints }, &mut self.lease.port().audio_in);
-            }
+            Command::VadSettings(settings) => self.control(AudioIn::Settings(settings)),
+            Command::SpeechHints(hints) => self.control(AudioIn::Hints(*hints)),
             Command::TtsSettings(settings) => self.lease.port().tts_settings.write(settings),
             Command::InputFormat(format) => self.uplink.format = format,
-            Command::Commit(commit) => {
-                self.uplink.control(AudioIn::Commit { stamp, commit }, &mut self.lease.port().audio_in);
-            }
+            Command::Commit(commit) => self.control(AudioIn::Commit(commit)),
             Command::Hear { commit, audio } => {
-                self.uplink.item(audio, stamp, commit, &mut self.lease.port().audio_in);
+                self.uplink.item(audio, commit, &mut self.lease.port().audio_in);
             }
-            Command::Clear(commit) => {
-                self.uplink.control(AudioIn::Clear { stamp, commit }, &mut self.lease.port().audio_in);
-            }
+            Command::Clear(commit) => self.control(AudioIn::Clear(commit)),
             Command::BumpGeneration => {
                 self.lease.cancel();
             }
             Command::Prompt { response, request } => {
-                self.prompt = Some(TextPrompt::Generate { stamp, response, request });
+                self.prompt = Some((self.lease.stamp(response), TextPrompt::Generate(request)));
                 self.push_prompt();
             }
             Command::Aside { response, request } => self.asides.begin(response, &request),
@@ -363,20 +347,25 @@ impl Connection {
         }
     }
 
+    /// Puts `item` behind the audio that has come.
+    fn control(&mut self, item: AudioIn) {
+        self.uplink.control(item, &mut self.lease.port().audio_in);
+    }
+
     /// Hands messages to the socket: everything that is due, and of the audio one delta.
     async fn write(&mut self) -> Result<(), axum::Error> {
         if self.writing_since.is_some() {
             return Ok(());
         }
         while self.outbound.is_empty() {
-            let unit = self.lease.unit();
+            let unit = self.lease.status();
             match self.downlink.pull(unit, self.lease.port()) {
                 Pulled::Nothing => {
                     self.burst = 0;
                     break;
                 }
-                Pulled::Event(event) => {
-                    self.session.handle(Input::Speech(event), clock::now());
+                Pulled::Event(response, event) => {
+                    self.session.handle(Input::Answer(response, event), clock::now());
                     self.follow_session();
                 }
                 Pulled::Audio(response, rate) => self.send_audio(response, rate),

@@ -1,9 +1,9 @@
-//! Unit → client: the answer's audio and its events, in the order of `audio_out`, checked for staleness one last time.
+//! Unit → client: the answer's audio and its events, in the order of `answer_out`, checked for staleness one last time.
 
 use crate::audio::SampleRate;
 use crate::limits::{DELTA_MS_MAX, DELTA_SAMPLES_MAX};
-use crate::message::{ResponseKey, SpeechOut, Stamp};
-use crate::unit::{EdgePort, Unit, UnitCounters};
+use crate::message::{AnswerEvent, AnswerOut, Envelope, ResponseKey};
+use crate::unit::{EdgePort, UnitStatus};
 
 /// What comes next.
 #[derive(Debug)]
@@ -13,8 +13,8 @@ pub enum Pulled {
     Nothing,
     /// Audio of one response, at one rate; the samples are in [`Downlink::samples`].
     Audio(ResponseKey, SampleRate),
-    /// An event of the answer.
-    Event(SpeechOut),
+    /// An event of the answer to this response.
+    Event(ResponseKey, AnswerEvent),
 }
 
 /// One client's way out.
@@ -36,20 +36,15 @@ impl Downlink {
         &self.samples
     }
 
-    /// Takes the next thing out of `audio_out`; audio that is there already is joined. Only the caller's task bumps the
+    /// Takes the next thing out of `answer_out`; audio that is there already is joined. Only the caller's task bumps the
     /// generation, so what is not stale here is not stale when the caller writes it before doing anything else.
-    pub fn pull(&mut self, unit: &Unit, port: &mut EdgePort) -> Pulled {
+    pub fn pull(&mut self, unit: &UnitStatus, port: &mut EdgePort) -> Pulled {
         self.samples.clear();
         let mut audio_of = None;
-        while let Some(item) = port.audio_out.peek() {
-            if stamp_of(item).is_none_or(|stamp| unit.is_stale(stamp)) {
-                UnitCounters::count(&unit.counters.stale_items);
-                port.audio_out.pop();
-                continue;
-            }
-            match item {
-                SpeechOut::Audio { response, frame, .. } => {
-                    let of = (*response, frame.rate);
+        while let Some(envelope) = port.answer_out.peek_live(unit) {
+            match envelope {
+                Envelope::Item { stamp, item: AnswerOut::Audio(frame) } => {
+                    let of = (stamp.response, frame.rate);
                     let samples = self.samples.len() + frame.used().len();
                     let full = samples as u64 > frame.rate.samples_in(DELTA_MS_MAX);
                     if audio_of.is_some_and(|pulled| full || pulled != of) {
@@ -57,10 +52,15 @@ impl Downlink {
                     }
                     audio_of = Some(of);
                     self.samples.extend_from_slice(frame.used());
-                    port.audio_out.pop();
+                    port.answer_out.pop();
                 }
-                _ if audio_of.is_some() => break,
-                _ => return port.audio_out.pop().map_or(Pulled::Nothing, Pulled::Event),
+                Envelope::Item { stamp, item: AnswerOut::Event(event) } if audio_of.is_none() => {
+                    let pulled = Pulled::Event(stamp.response, *event);
+                    port.answer_out.pop();
+                    return pulled;
+                }
+                // An event waits for the audio before it. The marker comes when the lease is gone, and is the drain's.
+                Envelope::Item { item: AnswerOut::Event(_), .. } | Envelope::SessionEnd(_) => break,
             }
         }
         audio_of.map_or(Pulled::Nothing, |(response, rate)| Pulled::Audio(response, rate))
@@ -70,18 +70,5 @@ impl Downlink {
 impl Default for Downlink {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// `None`: a marker, which comes only when the lease is gone.
-fn stamp_of(item: &SpeechOut) -> Option<Stamp> {
-    match item {
-        SpeechOut::Text { stamp, .. }
-        | SpeechOut::Audio { stamp, .. }
-        | SpeechOut::Call { stamp, .. }
-        | SpeechOut::RateLimits { stamp, .. }
-        | SpeechOut::End { stamp, .. }
-        | SpeechOut::Failed { stamp, .. } => Some(*stamp),
-        SpeechOut::SessionEnd { .. } => None,
     }
 }

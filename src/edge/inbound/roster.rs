@@ -186,7 +186,7 @@ impl Roster {
             .iter()
             .zip(occupants)
             .map(|((id, unit), occupy)| {
-                let state = unit.slot.load().0;
+                let state = unit.status.slot.load().0;
                 in_use += usize::from(state != SlotState::Free);
                 let since = || {
                     let seconds = occupy.released_at.map_or(0.0, |at| now.since(at).as_secs_f64());

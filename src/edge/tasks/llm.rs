@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use super::Stale;
 use crate::edge::dispatcher::Wakers;
-use crate::edge::outbound::http::CallError;
-use crate::edge::outbound::llm::{ChatDelta, failure_code, failure_detail};
+use crate::edge::outbound::llm::{ChatDelta, failure_event};
 use crate::edge::outbound::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
-    CallPiece, ChatRequest, ClauseItem, FailureCode, FinishReason, ResponseKey, Spent, Stamp, TextChunk,
+    AnswerEvent, AnswerIn, AnswerStamp, ChatRequest, Envelope, FailureCode, FinishReason, Spent, TextChunk,
     TextPrompt, TokenUsage, UnitId, text_chunks,
 };
 use crate::text::{ClauseSplitter, Speakable};
-use crate::unit::{LlmPort, Unit, UnitSlab};
+use crate::unit::{LlmPort, Stamp, UnitSlab, UnitStatus};
 
 /// Items of an answer that may wait for room in the ring before the model server is read no further: some thousand tokens,
 /// 300 kB. So far it can be ahead of the voice: its slot is free, and the cost known, long before all is spoken.
@@ -27,26 +27,29 @@ const AHEAD_ITEMS_MAX: usize = 1_024;
 
 /// Runs until the runtime ends.
 pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, server: Arc<ModelServer>) {
-    let mut task =
-        LlmTask { unit: slab.unit(unit), id: unit, wakers, server, port: slab.unit(unit).llm.borrow() };
+    let (status, port) = (&slab.unit(unit).status, slab.unit(unit).llm.borrow());
+    let mut task = LlmTask { unit: status, id: unit, wakers, server, port };
     loop {
-        match task.port.text_prompts.pop() {
-            None => task.wakers.llm(unit).notified().await,
-            Some(TextPrompt::SessionEnd { epoch }) => {
-                let end = task.port.clauses.push_marker(ClauseItem::SessionEnd { epoch });
-                debug_assert!(end.is_ok(), "a slot is kept for the marker");
+        let (stamp, prompt) = match task.port.text_prompts.next_live(status) {
+            None => {
+                task.wakers.llm(unit).notified().await;
+                continue;
             }
-            Some(TextPrompt::Speak { stamp, response, text }) => {
-                let speech = AssertUnwindSafe(task.speak(stamp, response, &text)).catch_unwind().await;
-                task.survive(stamp, response, speech).await;
+            Some(Envelope::SessionEnd(epoch)) => {
+                task.port.answer_in.push_end(epoch);
+                continue;
             }
-            Some(TextPrompt::Generate { stamp, response, request }) => {
+            Some(Envelope::Item { stamp, item }) => (stamp, item),
+        };
+        let outcome = match prompt {
+            TextPrompt::Speak(text) => AssertUnwindSafe(task.speak(stamp, &text)).catch_unwind().await,
+            TextPrompt::Generate(request) => {
                 // On the heap: a kilobyte that an idle unit does not have to keep.
-                let answer = Box::pin(task.answer(stamp, response, &request));
-                let answer = AssertUnwindSafe(answer).catch_unwind().await;
-                task.survive(stamp, response, answer).await;
+                let answer = Box::pin(task.answer(stamp, &request));
+                AssertUnwindSafe(answer).catch_unwind().await
             }
-        }
+        };
+        task.survive(stamp, outcome).await;
     }
 }
 
@@ -93,46 +96,16 @@ fn spoken(speakable: &mut Speakable, clause: &str) -> String {
     text
 }
 
-/// What a delta is in the ring, clauses excepted. Thoughts are nothing.
-pub(in crate::edge) fn items(stamp: Stamp, response: ResponseKey, delta: &ChatDelta) -> Vec<ClauseItem> {
-    let call = |piece| ClauseItem::Call { stamp, response, piece };
-    match delta {
-        ChatDelta::Text(text) => {
-            let chunks = text_chunks(text).filter(|(chunk, _)| !chunk.as_str().is_empty());
-            chunks.map(|(chunk, _)| ClauseItem::Text { stamp, response, chunk }).collect()
-        }
-        ChatDelta::Reasoning => Vec::new(),
-        ChatDelta::Call { name } => vec![call(CallPiece::Name(TextChunk::split(name).0))],
-        ChatDelta::Arguments(json) => {
-            text_chunks(json).map(|(chunk, _)| call(CallPiece::Arguments(chunk))).collect()
-        }
-        ChatDelta::CallEnd => vec![call(CallPiece::End)],
-        ChatDelta::RateLimits(limits) => vec![ClauseItem::RateLimits { stamp, response, limits: *limits }],
-        ChatDelta::Done { finish, usage } => {
-            vec![ClauseItem::End { stamp, response, finish: *finish, usage: *usage }]
-        }
-    }
-}
-
-/// Clauses as they travel in the ring.
-fn clause_items(stamp: Stamp, response: ResponseKey, clauses: &[String]) -> Vec<ClauseItem> {
+/// Cuts clauses into items of the ring.
+fn clause_items(clauses: &[String]) -> Vec<AnswerIn> {
     // Read out, a text may be longer than it was written.
     let pieces = clauses.iter().flat_map(|clause| pieces(clause));
     let chunks = pieces.flat_map(text_chunks);
-    chunks.map(|(chunk, last)| ClauseItem::Clause { stamp, response, chunk, last }).collect()
+    chunks.map(|(chunk, last)| AnswerIn::Clause { chunk, last }).collect()
 }
-
-/// The end of an answer that failed.
-pub(in crate::edge) fn failed(stamp: Stamp, response: ResponseKey, error: &CallError) -> ClauseItem {
-    let (detail, _) = TextChunk::split(&failure_detail(error));
-    ClauseItem::Failed { stamp, response, code: failure_code(error), detail }
-}
-
-/// The response was cancelled, or the session ended.
-struct Stale;
 
 struct LlmTask<'a> {
-    unit: &'static Unit,
+    unit: &'static UnitStatus,
     id: UnitId,
     wakers: Arc<Wakers>,
     server: Arc<ModelServer>,
@@ -140,12 +113,7 @@ struct LlmTask<'a> {
 }
 
 impl LlmTask<'_> {
-    async fn answer(
-        &mut self,
-        stamp: Stamp,
-        response: ResponseKey,
-        request: &ChatRequest,
-    ) -> Result<(), Stale> {
+    async fn answer(&mut self, stamp: AnswerStamp, request: &ChatRequest) -> Result<(), Stale> {
         let mut voice = request.spoken.then(Voice::default);
         let mut waiting = VecDeque::new();
         // Before the model is asked: nobody may be waiting any more.
@@ -172,7 +140,7 @@ impl LlmTask<'_> {
                 Ok(delta) => delta,
                 Err(error) => {
                     tracing::warn!(unit = %self.id, %error, "language model");
-                    waiting.push_back(failed(stamp, response, &error));
+                    waiting.push_back(AnswerIn::Event(failure_event(&error)));
                     break;
                 }
             };
@@ -182,15 +150,15 @@ impl LlmTask<'_> {
                 (Some(voice), ChatDelta::Call { .. } | ChatDelta::Done { .. }) => voice.finish(),
                 _ => Vec::new(),
             };
-            let clauses = clause_items(stamp, response, &clauses);
+            let (clauses, events) = (clause_items(&clauses), delta.events().into_iter().map(AnswerIn::Event));
             // Text stands before its clauses, anything else behind what was said.
             if let ChatDelta::Text(_) = delta {
-                waiting.extend(items(stamp, response, &delta).into_iter().chain(clauses));
+                waiting.extend(events.chain(clauses));
             } else {
-                waiting.extend(clauses.into_iter().chain(items(stamp, response, &delta)));
+                waiting.extend(clauses.into_iter().chain(events));
             }
             if let ChatDelta::Done { usage, .. } = delta {
-                self.port.spent.write(Spent { epoch: stamp.epoch, response, usage });
+                self.port.spent.write(Spent { stamp, usage });
                 break;
             }
         }
@@ -200,44 +168,43 @@ impl LlmTask<'_> {
     }
 
     /// Goes on after a panic: without the task the unit would never answer again, nor be free.
-    async fn survive(
-        &mut self,
-        stamp: Stamp,
-        response: ResponseKey,
-        outcome: std::thread::Result<Result<(), Stale>>,
-    ) {
+    async fn survive(&mut self, stamp: AnswerStamp, outcome: std::thread::Result<Result<(), Stale>>) {
         // Stale: nobody waits for it.
         if outcome.is_err() {
             tracing::error!(unit = %self.id, "language model task panicked, its response fails");
             let (code, detail) = (FailureCode::StagePanicked, TextChunk::split("").0);
-            let failed = ClauseItem::Failed { stamp, response, code, detail };
+            let failed = AnswerIn::Event(AnswerEvent::Failed { code, detail });
             let _ = self.hand_on_all(stamp, [failed].into()).await;
         }
     }
 
     /// Clauses of a text that is there already.
-    async fn speak(&mut self, stamp: Stamp, response: ResponseKey, text: &str) -> Result<(), Stale> {
+    async fn speak(&mut self, stamp: AnswerStamp, text: &str) -> Result<(), Stale> {
         let mut voice = Voice::default();
         let clauses = [voice.push(text), voice.finish()].concat();
-        let mut waiting = VecDeque::from(clause_items(stamp, response, &clauses));
+        let mut waiting = VecDeque::from(clause_items(&clauses));
         let (finish, usage) = (FinishReason::Stop, TokenUsage::default());
-        waiting.push_back(ClauseItem::End { stamp, response, finish, usage });
+        waiting.push_back(AnswerIn::Event(AnswerEvent::End { finish, usage }));
         self.hand_on_all(stamp, waiting).await
     }
 
     /// Puts into the ring what there is room for; the task is woken when there is room for the rest.
-    fn hand_on(&mut self, stamp: Stamp, waiting: &mut VecDeque<ClauseItem>) -> Result<(), Stale> {
-        if self.unit.is_stale(stamp) {
+    fn hand_on(&mut self, stamp: AnswerStamp, waiting: &mut VecDeque<AnswerIn>) -> Result<(), Stale> {
+        if stamp.is_stale(self.unit) {
             return Err(Stale);
         }
-        while !waiting.is_empty() && self.port.clauses.has_room_or_ring(1) {
+        while !waiting.is_empty() && self.port.answer_in.has_room_or_ring(1) {
             let item = waiting.pop_front().expect("it is not empty");
-            self.port.clauses.push(item).expect("there is room, and only this task pushes");
+            self.port.answer_in.push(stamp, item).expect("there is room, and only this task pushes");
         }
         Ok(())
     }
 
-    async fn hand_on_all(&mut self, stamp: Stamp, mut waiting: VecDeque<ClauseItem>) -> Result<(), Stale> {
+    async fn hand_on_all(
+        &mut self,
+        stamp: AnswerStamp,
+        mut waiting: VecDeque<AnswerIn>,
+    ) -> Result<(), Stale> {
         loop {
             self.hand_on(stamp, &mut waiting)?;
             if waiting.is_empty() {

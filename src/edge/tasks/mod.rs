@@ -4,3 +4,6 @@
 pub mod llm;
 pub mod stt;
 pub mod tts;
+
+/// The response was cancelled, or the session ended.
+struct Stale;

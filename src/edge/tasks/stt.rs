@@ -17,7 +17,7 @@ use crate::edge::outbound::speech::{Heard, Recogniser};
 use crate::limits::UTTERANCE_SAMPLES_MAX;
 use crate::message::{FailureCode, SpeechHints, UnitId};
 use crate::sync::PortGuard;
-use crate::unit::{Piece, SttPort, SttWork, Unit, UnitCounters, UnitSlab, push_transcript};
+use crate::unit::{Piece, Stamp, SttPort, SttWork, UnitCounters, UnitSlab, UnitStatus, push_transcript};
 
 /// Speech that waits for its turn; with more, `speech` fills, and the socket is read no further: 2 min, 16 kHz.
 const WAITING_SAMPLES_MAX: usize = 4 * UTTERANCE_SAMPLES_MAX;
@@ -25,7 +25,7 @@ const WAITING_SAMPLES_MAX: usize = 4 * UTTERANCE_SAMPLES_MAX;
 /// Runs until the runtime ends.
 pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, recogniser: Arc<Recogniser>) {
     let mut task = SttTask {
-        unit: slab.unit(unit),
+        unit: &slab.unit(unit).status,
         id: unit,
         recogniser,
         port: slab.unit(unit).stt.borrow(),
@@ -60,7 +60,7 @@ struct Call {
 }
 
 struct SttTask {
-    unit: &'static Unit,
+    unit: &'static UnitStatus,
     id: UnitId,
     recogniser: Arc<Recogniser>,
     port: PortGuard<'static, SttPort>,
@@ -71,11 +71,11 @@ struct SttTask {
 impl SttTask {
     /// Drops what nobody waits for, and takes in what has been said.
     fn collect(&mut self) {
-        let (unit, is_over) = (self.unit, |piece: &Piece| self.unit.is_over(piece.stamp.epoch));
-        if self.call.take_if(|call| is_over(&call.piece)).is_some() {
+        let unit = self.unit;
+        if self.call.take_if(|call| call.piece.epoch.is_stale(unit)).is_some() {
             UnitCounters::count(&unit.counters.stale_items);
         }
-        self.waiting.retain(|waiting| !is_over(&waiting.piece));
+        self.waiting.retain(|waiting| !waiting.piece.epoch.is_stale(unit));
         while self.waiting.iter().map(|waiting| waiting.audio.len()).sum::<usize>() < WAITING_SAMPLES_MAX
             && let Some(work) = self.port.next_work(unit)
         {
@@ -116,7 +116,7 @@ impl SttTask {
 
     fn deliver(&mut self, outcome: Outcome) {
         let Some(Call { piece, .. }) = self.call.take() else { return };
-        if self.unit.is_over(piece.stamp.epoch) {
+        if piece.epoch.is_stale(self.unit) {
             return UnitCounters::count(&self.unit.counters.stale_items);
         }
         let code = match outcome {
@@ -134,6 +134,6 @@ impl SttTask {
         };
         // What follows of the utterance is of no use.
         self.waiting.retain(|waiting| waiting.piece.utterance != piece.utterance);
-        self.port.fail(piece.stamp, piece.utterance, code);
+        self.port.fail(piece.epoch, piece.utterance, code);
     }
 }

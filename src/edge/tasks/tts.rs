@@ -9,19 +9,20 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 
+use super::Stale;
 use crate::edge::dispatcher::Wakers;
 use crate::edge::outbound::http::CallError;
 use crate::edge::outbound::speech::Voice;
 use crate::language::Language;
 use crate::limits::RESAMPLE_SAMPLES;
-use crate::message::{FRAME_SAMPLES, FailureCode, ResponseKey, Stamp, UnitId};
+use crate::message::{AnswerStamp, FRAME_SAMPLES, FailureCode, UnitId};
 use crate::sync::PortGuard;
-use crate::unit::{TtsPort, Unit, UnitCounters, UnitSlab, resample};
+use crate::unit::{Stamp, TtsPort, UnitCounters, UnitSlab, UnitStatus, resample};
 
 /// Runs until the runtime ends.
 pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, voice: Arc<Voice>) {
     let mut task = TtsTask {
-        unit: slab.unit(unit),
+        unit: &slab.unit(unit).status,
         id: unit,
         wakers,
         voice,
@@ -51,26 +52,21 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
     }
 }
 
-/// The response was cancelled, or the session ended.
-struct Stale;
-
-type Answer = (Stamp, ResponseKey);
-
 struct TtsTask {
-    unit: &'static Unit,
+    unit: &'static UnitStatus,
     id: UnitId,
     wakers: Arc<Wakers>,
     voice: Arc<Voice>,
     port: PortGuard<'static, TtsPort>,
     /// The last answer that failed: its other clauses are not asked for.
-    failed: Option<Answer>,
+    failed: Option<AnswerStamp>,
     /// Of an answer, the last language that its text has shown.
-    language: Option<(Answer, Language)>,
+    language: Option<(AnswerStamp, Language)>,
 }
 
 impl TtsTask {
     /// Speaks the clause that the port holds.
-    async fn speak_clause(&mut self, answer: Answer) -> Result<(), Stale> {
+    async fn speak_clause(&mut self, answer: AnswerStamp) -> Result<(), Stale> {
         let text = self.port.state.clause.clone();
         self.port.state.clause.clear();
         self.port.state.collecting = None;
@@ -83,19 +79,18 @@ impl TtsTask {
     }
 
     /// Asks for `text` and sends its audio on as it comes.
-    async fn speak(&mut self, answer: Answer, text: &str) -> Result<Result<(), CallError>, Stale> {
-        let (stamp, response) = answer;
+    async fn speak(&mut self, answer: AnswerStamp, text: &str) -> Result<Result<(), CallError>, Stale> {
         let speed = self.port.state.settings.speed;
         let language = self.language_of(answer, text);
         let voice = Arc::clone(&self.voice);
         let asked = voice.speak(text, speed, language);
-        let mut stream = match unless_stale(self.unit, stamp, self.wakers.tts(self.id), asked).await? {
+        let mut stream = match unless_stale(self.unit, answer, self.wakers.tts(self.id), asked).await? {
             Ok(stream) => stream,
             Err(error) => return Ok(Err(error)),
         };
         loop {
             let (samples, rate) =
-                match unless_stale(self.unit, stamp, self.wakers.tts(self.id), stream.next()).await? {
+                match unless_stale(self.unit, answer, self.wakers.tts(self.id), stream.next()).await? {
                     Ok(Some(samples)) => samples,
                     Ok(None) => break,
                     Err(error) => return Ok(Err(error)),
@@ -107,19 +102,19 @@ impl TtsTask {
                 let state = &mut self.port.state;
                 resample(&mut state.resampler, samples, &mut state.ready);
                 while self.port.state.ready.len() >= FRAME_SAMPLES {
-                    self.push_frame(stamp, response).await?;
+                    self.push_frame(answer).await?;
                 }
             }
         }
         // A short frame: what follows in the ring was not said before it.
         while !self.port.state.ready.is_empty() {
-            self.push_frame(stamp, response).await?;
+            self.push_frame(answer).await?;
         }
         Ok(Ok(()))
     }
 
     /// The language of `text`: what it shows, else that of the text before it, else the user's.
-    fn language_of(&mut self, answer: Answer, text: &str) -> Option<Language> {
+    fn language_of(&mut self, answer: AnswerStamp, text: &str) -> Option<Language> {
         if !self.voice.depends_on_language() {
             return None;
         }
@@ -134,32 +129,31 @@ impl TtsTask {
     }
 
     /// Sends a frame as soon as there is room.
-    async fn push_frame(&mut self, stamp: Stamp, response: ResponseKey) -> Result<(), Stale> {
-        while !self.port.audio_out.has_room_or_ring(1) {
+    async fn push_frame(&mut self, answer: AnswerStamp) -> Result<(), Stale> {
+        while !self.port.answer_out.has_room_or_ring(1) {
             self.wakers.tts(self.id).notified().await;
-            self.check(stamp)?;
+            self.check(answer)?;
         }
-        self.check(stamp)?;
-        self.port.push_frame(stamp, response, None);
+        self.check(answer)?;
+        self.port.push_frame(answer, None);
         Ok(())
     }
 
     /// Sends what was made before the failure, then the failure.
-    async fn fail(&mut self, answer: Answer, code: FailureCode, detail: &str) -> Result<(), Stale> {
-        let (stamp, response) = answer;
+    async fn fail(&mut self, answer: AnswerStamp, code: FailureCode, detail: &str) -> Result<(), Stale> {
         while !self.port.has_room_to_fail_or_ring() {
             self.wakers.tts(self.id).notified().await;
-            self.check(stamp)?;
+            self.check(answer)?;
         }
-        self.check(stamp)?;
+        self.check(answer)?;
         self.failed = Some(answer);
-        self.port.finish_audio(stamp, response);
-        self.port.fail(stamp, response, code, detail);
+        self.port.finish_audio(answer);
+        self.port.fail(answer, code, detail);
         Ok(())
     }
 
-    fn check(&self, stamp: Stamp) -> Result<(), Stale> {
-        if self.unit.is_stale(stamp) { Err(Stale) } else { Ok(()) }
+    fn check(&self, answer: AnswerStamp) -> Result<(), Stale> {
+        if answer.is_stale(self.unit) { Err(Stale) } else { Ok(()) }
     }
 }
 
@@ -173,14 +167,14 @@ fn detail(error: &CallError) -> String {
 
 /// What `work` gives, unless the answer is stale before; whenever the task is woken, that is looked at.
 async fn unless_stale<T>(
-    unit: &Unit,
-    stamp: Stamp,
+    unit: &UnitStatus,
+    answer: AnswerStamp,
     woken: &Notify,
     work: impl Future<Output = T>,
 ) -> Result<T, Stale> {
     let mut work = pin!(work);
     loop {
-        if unit.is_stale(stamp) {
+        if answer.is_stale(unit) {
             return Err(Stale);
         }
         tokio::select! {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 
 use antiphon_loom::edge::inbound::downlink::{Downlink, Pulled};
-use antiphon_loom::message::{AudioFrame, Generation, ResponseKey, SpeechOut};
-use antiphon_loom::unit::GenerationCounter;
+use antiphon_loom::message::{AnswerOut, AudioFrame, Generation, ResponseKey};
+use antiphon_loom::unit::{GenerationCounter, Stamp};
 
 use super::lease::slab;
 use super::{explore, spawn};
@@ -49,25 +49,24 @@ fn a_bump_is_seen_before_the_next_frame_goes_out() {
     explore(|| {
         let slab = slab();
         let mut lease = antiphon_loom::unit::UnitLease::claim(slab).expect("free");
-        let (unit, old) = (lease.id(), lease.stamp());
+        let (unit, old) = (lease.id(), lease.stamp(ResponseKey(1)));
         // A voice that works on the cancelled answer, and does not know yet.
         let voice = spawn(move || {
             let mut port = slab.unit(unit).tts.borrow();
             let mut frame = AudioFrame::empty(antiphon_loom::audio::SampleRate::HZ_24K);
             frame.len = 1;
             for _ in 0..2 {
-                if !slab.unit(unit).is_stale(old) {
-                    let audio = SpeechOut::Audio { stamp: old, response: ResponseKey(1), frame };
-                    port.audio_out.push(audio).expect("room for two");
+                if !old.is_stale(&slab.unit(unit).status) {
+                    port.answer_out.push(old, AnswerOut::Audio(frame)).expect("room for two");
                 }
             }
         });
         let mut downlink = Downlink::new();
         lease.cancel();
-        let pulled = downlink.pull(slab.unit(unit), lease.port());
+        let pulled = downlink.pull(lease.status(), lease.port());
         assert!(matches!(pulled, Pulled::Nothing), "audio of a cancelled answer: {pulled:?}");
         voice.join().unwrap();
-        let pulled = downlink.pull(slab.unit(unit), lease.port());
+        let pulled = downlink.pull(lease.status(), lease.port());
         assert!(matches!(pulled, Pulled::Nothing), "audio of a cancelled answer: {pulled:?}");
     });
 }

@@ -1,7 +1,7 @@
 //! A unit from claim to claim: the lease, the stages that pass its markers on, the drainer, and the next client.
 
 use antiphon_loom::audio::SampleRate;
-use antiphon_loom::message::{AudioIn, Epoch, SpeechOut, SttEvent, TextPrompt, UnitId};
+use antiphon_loom::message::{Envelope, Epoch, UnitId};
 use antiphon_loom::unit::{Bells, Drain, EdgeBell, SlotState, StageBell, UnitLease, UnitSlab};
 
 use super::{explore, spawn};
@@ -20,21 +20,21 @@ pub(super) fn slab() -> &'static UnitSlab {
 /// All stages, once: the markers that have come in go out.
 fn stages(slab: &UnitSlab) {
     let unit = slab.unit(UNIT);
-    while let Some(item) = unit.vad.borrow().audio_in.pop() {
-        if let AudioIn::SessionEnd { epoch } = item {
-            unit.stt.borrow().events.push_marker(SttEvent::SessionEnd { epoch }).expect("a slot is kept");
+    while let Some(envelope) = unit.vad.borrow().audio_in.pop() {
+        if let Envelope::SessionEnd(epoch) = envelope {
+            unit.stt.borrow().events.push_end(epoch);
         }
     }
-    while let Some(item) = unit.llm.borrow().text_prompts.pop() {
-        if let TextPrompt::SessionEnd { epoch } = item {
-            unit.tts.borrow().audio_out.push_marker(SpeechOut::SessionEnd { epoch }).expect("a slot is kept");
+    while let Some(envelope) = unit.llm.borrow().text_prompts.pop() {
+        if let Envelope::SessionEnd(epoch) = envelope {
+            unit.tts.borrow().answer_out.push_end(epoch);
         }
     }
 }
 
 /// The dispatcher, once: what it does when the unit has rung.
 fn dispatch(slab: &UnitSlab, drain: &mut Option<Drain>) {
-    if let (SlotState::Draining | SlotState::Quarantined, epoch) = slab.unit(UNIT).slot.load() {
+    if let (SlotState::Draining | SlotState::Quarantined, epoch) = slab.unit(UNIT).status.slot.load() {
         drain.get_or_insert(Drain::new(epoch)).advance(slab, UNIT);
     }
 }
@@ -44,7 +44,7 @@ fn next_client(slab: &'static UnitSlab, old: Epoch) -> Option<UnitLease> {
     let mut lease = UnitLease::claim(slab)?;
     assert!(lease.epoch() > old);
     let port = lease.port();
-    assert!(port.vad_events.is_empty() && port.stt_events.is_empty() && port.audio_out.is_empty());
+    assert!(port.vad_events.is_empty() && port.stt_events.is_empty() && port.answer_out.is_empty());
     assert_eq!(port.audio_in.room(), antiphon_loom::limits::AUDIO_IN_ITEMS);
     Some(lease)
 }
@@ -89,7 +89,7 @@ fn a_marker_in_flight_never_reaches_a_new_claim() {
         let early = next_client(slab, old);
         passing.join().unwrap();
         if let Some(mut lease) = early {
-            assert!(lease.port().stt_events.is_empty() && lease.port().audio_out.is_empty());
+            assert!(lease.port().stt_events.is_empty() && lease.port().answer_out.is_empty());
         } else {
             dispatch(slab, &mut drain);
             next_client(slab, old).expect("drained");

@@ -1,11 +1,27 @@
 //! Rings: a writer that found no room is rung when there is some, a reader that found nothing when something comes.
 
-use antiphon_loom::message::UnitId;
-use antiphon_loom::unit::{Ringer, StageBell, ring};
+use antiphon_loom::message::{Envelope, Epoch, RingItem, UnitId};
+use antiphon_loom::unit::{Consumer, Producer, Ringer, StageBell, ring};
 
 use super::{explore, spawn};
 
 const UNIT: UnitId = UnitId::new(0);
+const EPOCH: Epoch = Epoch::new(1);
+
+#[derive(Debug)]
+struct Number(u8);
+
+impl RingItem for Number {
+    type Stamp = Epoch;
+}
+
+fn push(producer: &mut Producer<Number>, number: u8) {
+    producer.push(EPOCH, Number(number)).expect("there is room");
+}
+
+fn pop(consumer: &mut Consumer<Number>) -> Option<u8> {
+    consumer.pop().and_then(Envelope::into_item).map(|Number(number)| number)
+}
 
 fn bell() -> &'static StageBell {
     Box::leak(Box::new(StageBell::new(1, 1)))
@@ -26,18 +42,18 @@ fn a_writer_that_waits_for_room_is_rung() {
     explore(|| {
         let (for_room, for_items) = (bell(), bell());
         let (mut producer, mut consumer) =
-            ring::<u8>(1, Ringer::Stage(for_room, UNIT), Ringer::Stage(for_items, UNIT));
-        producer.push(1).expect("room for one");
+            ring::<Number>(1, Ringer::Stage(for_room, UNIT), Ringer::Stage(for_items, UNIT));
+        push(&mut producer, 1);
         let reader = spawn(move || {
-            assert_eq!(consumer.pop(), Some(1));
+            assert_eq!(pop(&mut consumer), Some(1));
             consumer
         });
         for_room.attend(0);
         while !producer.has_room_or_ring(1) {
             wait(for_room);
         }
-        producer.push(2).expect("there is room");
-        assert_eq!(reader.join().unwrap().pop(), Some(2));
+        push(&mut producer, 2);
+        assert_eq!(pop(&mut reader.join().unwrap()), Some(2));
     });
 }
 
@@ -46,20 +62,21 @@ fn a_writer_that_waits_for_half_a_ring_is_rung() {
     explore(|| {
         let (for_room, for_items) = (bell(), bell());
         let (mut producer, mut consumer) =
-            ring::<u8>(3, Ringer::Stage(for_room, UNIT), Ringer::Stage(for_items, UNIT));
-        (1..=3).for_each(|item| producer.push(item).expect("room for three"));
+            ring::<Number>(3, Ringer::Stage(for_room, UNIT), Ringer::Stage(for_items, UNIT));
+        (1..=3).for_each(|number| push(&mut producer, number));
         let reader = spawn(move || {
-            assert_eq!((consumer.pop(), consumer.pop()), (Some(1), Some(2)));
+            assert_eq!((pop(&mut consumer), pop(&mut consumer)), (Some(1), Some(2)));
             consumer
         });
         for_room.attend(0);
         while !producer.has_room_or_ring(2) {
             wait(for_room);
         }
-        producer.push(4).expect("there is room");
-        producer.push(5).expect("there is room");
+        push(&mut producer, 4);
+        push(&mut producer, 5);
         let mut consumer = reader.join().unwrap();
-        assert_eq!((consumer.pop(), consumer.pop(), consumer.pop()), (Some(3), Some(4), Some(5)));
+        let rest = [pop(&mut consumer), pop(&mut consumer), pop(&mut consumer)];
+        assert_eq!(rest, [Some(3), Some(4), Some(5)]);
     });
 }
 
@@ -68,16 +85,16 @@ fn a_reader_that_found_nothing_is_rung() {
     explore(|| {
         let (for_room, for_items) = (bell(), bell());
         let (mut producer, mut consumer) =
-            ring::<u8>(1, Ringer::Stage(for_room, UNIT), Ringer::Stage(for_items, UNIT));
-        let writer = spawn(move || producer.push_marker(1).expect("an empty ring"));
+            ring::<Number>(1, Ringer::Stage(for_room, UNIT), Ringer::Stage(for_items, UNIT));
+        let writer = spawn(move || producer.push_end(EPOCH));
         for_items.attend(0);
-        let item = loop {
+        let envelope = loop {
             match consumer.pop() {
-                Some(item) => break item,
+                Some(envelope) => break envelope,
                 None => wait(for_items),
             }
         };
-        assert_eq!(item, 1);
+        assert!(envelope.ends(EPOCH));
         writer.join().unwrap();
     });
 }

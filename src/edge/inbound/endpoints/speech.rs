@@ -22,7 +22,7 @@ use crate::audio::wav;
 use crate::edge::inbound::downlink::{Downlink, Pulled};
 use crate::edge::inbound::shared::Shared;
 use crate::limits::SLOW_READER_MS_MAX;
-use crate::message::{ResponseKey, SpeechOut, TextPrompt, TtsSettings};
+use crate::message::{AnswerEvent, ResponseKey, TextPrompt, TtsSettings};
 
 /// Longest text. Source: OpenAI API reference, "Create speech".
 const INPUT_CHARS_MAX: usize = 4_096;
@@ -30,7 +30,7 @@ const INPUT_CHARS_MAX: usize = 4_096;
 /// Speeds. Source: as above.
 const SPEEDS: std::ops::RangeInclusive<f32> = 0.25..=4.0;
 
-/// Pieces of up to 100 ms that wait for the socket beside those in `audio_out`.
+/// Pieces of up to 100 ms that wait for the socket beside those in `answer_out`.
 const PIECES_MAX: usize = 4;
 
 /// How the audio is answered: mono, signed 16 bit, little-endian, 24 kHz.
@@ -120,30 +120,30 @@ impl SpeechStream {
     fn begin(mut claim: Claim, request: &SpeechRequest) -> Self {
         let settings =
             TtsSettings { rate: SampleRate::HZ_24K, speed: request.speed.unwrap_or(1.0), language: None };
-        let (stamp, response) = (claim.lease.stamp(), ResponseKey(0));
-        let prompt = TextPrompt::Speak { stamp, response, text: request.input.as_str().into() };
+        let stamp = claim.lease.stamp(ResponseKey(0));
+        let prompt = TextPrompt::Speak(request.input.as_str().into());
         let port = claim.lease.port();
         port.tts_settings.write(settings);
-        port.text_prompts.push(prompt).expect("a fresh unit's rings are empty");
+        port.text_prompts.push(stamp, prompt).expect("a fresh unit's rings are empty");
         Self { claim, downlink: Downlink::new(), is_over: false }
     }
 
     /// The next piece; `None`: that was all. Cancel safe.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         while !self.is_over {
-            let unit = self.claim.lease.unit();
+            let unit = self.claim.lease.status();
             match self.downlink.pull(unit, self.claim.lease.port()) {
                 Pulled::Audio(..) => {
                     let samples = self.downlink.samples().iter();
                     return Ok(Some(samples.flat_map(|sample| sample.to_le_bytes()).collect()));
                 }
-                Pulled::Event(SpeechOut::End { .. }) => self.is_over = true,
-                Pulled::Event(SpeechOut::Failed { detail, .. }) => {
+                Pulled::Event(_, AnswerEvent::End { .. }) => self.is_over = true,
+                Pulled::Event(_, AnswerEvent::Failed { detail, .. }) => {
                     self.is_over = true;
                     let message = format!("speech synthesis failed {}", detail.as_str());
                     return Err(ApiError::failed("tts_failed", message.trim_end()));
                 }
-                Pulled::Event(_) => {}
+                Pulled::Event(..) => {}
                 Pulled::Nothing => self.claim.woken().notified().await,
             }
         }

@@ -19,8 +19,8 @@ use crate::audio::{Resampler, SampleRate, pcm};
 use crate::edge::inbound::shared::Shared;
 use crate::language::Language;
 use crate::message::{
-    AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, SpeechHints, SttEvent, TextChunk, VadEvent, VadMode,
-    VadSettings,
+    AudioFrame, AudioIn, CommitId, Envelope, FRAME_SAMPLES, SpeechHints, SttEvent, TextChunk, VadEvent,
+    VadMode, VadSettings,
 };
 
 /// What a recording may be, for messages.
@@ -210,27 +210,27 @@ async fn hear(
     recording: RecordingFrames,
     hints: SpeechHints,
 ) -> Result<(String, Option<Language>), ApiError> {
-    let stamp = claim.lease.stamp();
+    let (unit, epoch) = (claim.lease.status(), claim.lease.epoch());
     let settings = VadSettings { mode: VadMode::Off };
-    let begin = [AudioIn::Settings { stamp, settings }, AudioIn::Hints { stamp, hints }];
-    let end = AudioIn::Commit { stamp, commit: CommitId(0) };
-    let audio = recording.map(|frame| AudioIn::Audio { stamp, frame });
+    let begin = [AudioIn::Settings(settings), AudioIn::Hints(hints)];
+    let end = AudioIn::Commit(CommitId(0));
+    let audio = recording.map(AudioIn::Audio);
     let mut items = begin.into_iter().chain(audio).chain([end]).fuse();
     let (mut transcript, mut heard) = (String::new(), None);
     loop {
         let port = claim.lease.port();
         while port.audio_in.has_room_or_ring(1) {
             let Some(item) = items.next() else { break };
-            port.audio_in.push(item).expect("there is room");
+            port.audio_in.push(epoch, item).expect("there is room");
         }
-        while let Some(event) = port.vad_events.pop() {
-            if let VadEvent::CommitRefused { audio_ms, .. } = event {
+        while let Some(Envelope::Item { item, .. }) = port.vad_events.next_live(unit) {
+            if let VadEvent::CommitRefused { audio_ms, .. } = item {
                 let problem = format_args!("found {audio_ms} ms of audio, expected 100 ms or more");
                 return Err(ApiError::field("file", "audio_too_short", problem));
             }
         }
-        while let Some(event) = port.stt_events.pop() {
-            match event {
+        while let Some(Envelope::Item { item, .. }) = port.stt_events.next_live(unit) {
+            match item {
                 SttEvent::Transcript { chunk, language, last, .. } => {
                     transcript.push_str(chunk.as_str());
                     heard = heard.or(language);
@@ -241,7 +241,6 @@ async fn hear(
                 SttEvent::Failed { .. } => {
                     return Err(ApiError::failed("stt_failed", "speech recognition failed"));
                 }
-                SttEvent::SessionEnd { .. } => {}
             }
         }
         claim.woken().notified().await;

@@ -3,7 +3,7 @@
 
 use super::base64::{decode_frame, frame_characters};
 use crate::audio::{AudioFormat, Resampler, SampleRate, pcm};
-use crate::message::{AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Stamp};
+use crate::message::{AudioFrame, AudioIn, CommitId, Epoch, FRAME_SAMPLES};
 use crate::unit::Producer;
 
 /// The audio of one item on its way to the recogniser.
@@ -19,21 +19,20 @@ pub(super) struct ItemAudio {
     finished: bool,
     /// Samples at 16 kHz.
     ready: Vec<i16>,
-    stamp: Stamp,
+    epoch: Epoch,
     commit: CommitId,
 }
 
 impl ItemAudio {
     /// Audio in `format`, whose end is the commit `commit`. `text` is base64 of whole samples.
-    pub(super) fn new(text: String, format: AudioFormat, stamp: Stamp, commit: CommitId) -> Self {
+    pub(super) fn new(text: String, format: AudioFormat, epoch: Epoch, commit: CommitId) -> Self {
         let resampler = Resampler::new(format.rate(), SampleRate::HZ_16K)
             .expect("rates that SampleRate names have a resampler");
-        Self { text, at: 0, format, resampler, finished: false, ready: Vec::new(), stamp, commit }
+        Self { text, at: 0, format, resampler, finished: false, ready: Vec::new(), epoch, commit }
     }
 
     /// Goes on as far as there is room. True when all is in; else the producer is rung as soon as there is room.
     pub(super) fn feed(&mut self, audio_in: &mut Producer<AudioIn>) -> bool {
-        let stamp = self.stamp;
         while audio_in.has_room_or_ring(1) {
             if self.ready.len() >= FRAME_SAMPLES || (self.finished && !self.ready.is_empty()) {
                 let mut frame = AudioFrame::empty(SampleRate::HZ_16K);
@@ -41,7 +40,7 @@ impl ItemAudio {
                 frame.samples[..len].copy_from_slice(&self.ready[..len]);
                 frame.len = u16::try_from(len).expect("at most a frame");
                 self.ready.drain(..len);
-                audio_in.push(AudioIn::ItemAudio { stamp, frame }).expect("there is room");
+                audio_in.push(self.epoch, AudioIn::ItemAudio(frame)).expect("there is room");
             } else if self.at < self.text.len() {
                 self.decode();
             } else if !self.finished {
@@ -49,7 +48,7 @@ impl ItemAudio {
                 self.resampler.finish(&mut |samples: &[f32]| pcm::append_i16(ready, samples));
                 self.finished = true;
             } else {
-                audio_in.push(AudioIn::ItemEnd { stamp, commit: self.commit }).expect("there is room");
+                audio_in.push(self.epoch, AudioIn::ItemEnd(self.commit)).expect("there is room");
                 return true;
             }
         }

@@ -11,7 +11,7 @@ use base64_simd::STANDARD;
 
 use crate::audio::{AudioFormat, SampleRate};
 use crate::limits::APPEND_BYTES_MAX;
-use crate::message::{AudioFrame, AudioIn, CommitId, FRAME_SAMPLES, Stamp};
+use crate::message::{AudioFrame, AudioIn, CommitId, Envelope, Epoch, FRAME_SAMPLES};
 use crate::protocol::{Append, ProtocolError};
 use crate::unit::Producer;
 
@@ -33,6 +33,7 @@ enum Rest {
 pub struct Uplink {
     /// Format of the client's audio. Changes between appends only: no message is read while one waits.
     pub format: AudioFormat,
+    epoch: Epoch,
     rest: Rest,
     /// What stands behind it. No message is read meanwhile, so there is little.
     queue: VecDeque<Queued>,
@@ -49,10 +50,10 @@ enum Queued {
 }
 
 impl Uplink {
-    /// For audio in `format`.
+    /// Makes a way in for the session `epoch`, whose audio is in `format`.
     #[must_use]
-    pub fn new(format: AudioFormat) -> Self {
-        Self { format, rest: Rest::Nothing, queue: VecDeque::new() }
+    pub fn new(format: AudioFormat, epoch: Epoch) -> Self {
+        Self { format, epoch, rest: Rest::Nothing, queue: VecDeque::new() }
     }
 
     /// Whether part of an append still waits for room. Until it is in, no further message is read: TCP pushes back.
@@ -69,7 +70,6 @@ impl Uplink {
         &mut self,
         message: &Utf8Bytes,
         append: Append<'_>,
-        stamp: Stamp,
         audio_in: &mut Producer<AudioIn>,
     ) -> Result<usize, ProtocolError> {
         debug_assert!(!self.is_waiting(), "one append at a time");
@@ -79,7 +79,7 @@ impl Uplink {
         let bad = || ProtocolError::bad_base64().with_event_id(append.event_id.as_deref());
         if samples.div_ceil(FRAME_SAMPLES) <= audio_in.room() {
             // The usual case: decoding is the check, and an error publishes nothing.
-            write(text, stamp, self.format, audio_in).map_err(|BadBase64| bad())?;
+            write(text, self.epoch, self.format, audio_in).map_err(|BadBase64| bad())?;
             return Ok(samples);
         }
         STANDARD.check(text.as_bytes()).map_err(|_| bad())?;
@@ -93,7 +93,7 @@ impl Uplink {
                 Rest::Owned(audio, all)
             }
         };
-        self.resume(stamp, audio_in);
+        self.resume(audio_in);
         Ok(samples)
     }
 
@@ -104,8 +104,8 @@ impl Uplink {
     }
 
     /// Puts the audio of an item behind all other: base64 of whole samples in the client's format.
-    pub fn item(&mut self, audio: String, stamp: Stamp, commit: CommitId, audio_in: &mut Producer<AudioIn>) {
-        let item = ItemAudio::new(audio, self.format, stamp, commit);
+    pub fn item(&mut self, audio: String, commit: CommitId, audio_in: &mut Producer<AudioIn>) {
+        let item = ItemAudio::new(audio, self.format, self.epoch, commit);
         self.queue.push_back(Queued::Item(Box::new(item)));
         self.push_queue(audio_in);
     }
@@ -119,19 +119,19 @@ impl Uplink {
                         return;
                     }
                 }
-                Some(Queued::Control(item)) => audio_in.push(*item).expect("there is room"),
+                Some(Queued::Control(item)) => audio_in.push(self.epoch, *item).expect("there is room"),
             }
             self.queue.pop_front();
         }
     }
 
     /// Puts as much of the waiting append into the ring as there is room for.
-    pub fn resume(&mut self, stamp: Stamp, audio_in: &mut Producer<AudioIn>) {
-        self.resume_audio(stamp, audio_in);
+    pub fn resume(&mut self, audio_in: &mut Producer<AudioIn>) {
+        self.resume_audio(audio_in);
         self.push_queue(audio_in);
     }
 
-    fn resume_audio(&mut self, stamp: Stamp, audio_in: &mut Producer<AudioIn>) {
+    fn resume_audio(&mut self, audio_in: &mut Producer<AudioIn>) {
         let (text, range) = match &mut self.rest {
             Rest::Nothing => return,
             Rest::Borrowed(message, range) => (message.as_str(), range),
@@ -140,7 +140,7 @@ impl Uplink {
         loop {
             let characters = range.len().min(audio_in.room() * frame_characters(self.format));
             let piece = &text[range.start..range.start + characters];
-            write(piece, stamp, self.format, audio_in)
+            write(piece, self.epoch, self.format, audio_in)
                 .expect("checked as a whole, and pieces are whole quanta");
             range.start += characters;
             if range.start == range.end {
@@ -175,14 +175,14 @@ fn samples_of(text: &str, format: AudioFormat) -> Result<usize, ProtocolError> {
 /// Decodes `text` into the slots of as many frames as it takes; there is room for them. All or nothing.
 fn write(
     text: &str,
-    stamp: Stamp,
+    epoch: Epoch,
     format: AudioFormat,
     audio_in: &mut Producer<AudioIn>,
 ) -> Result<(), BadBase64> {
     let rate = format.rate();
     match format.law() {
-        None => write_frames::<{ 2 * FRAME_SAMPLES }>(text, stamp, rate, audio_in, decode_pcm),
-        Some(law) => write_frames::<FRAME_SAMPLES>(text, stamp, rate, audio_in, |piece, samples| {
+        None => write_frames::<{ 2 * FRAME_SAMPLES }>(text, epoch, rate, audio_in, decode_pcm),
+        Some(law) => write_frames::<FRAME_SAMPLES>(text, epoch, rate, audio_in, |piece, samples| {
             decode_law(law, piece, samples)
         }),
     }
@@ -191,7 +191,7 @@ fn write(
 /// [`write`] with what decodes the base64 of one frame of `FRAME_BYTES` bytes, and says how many samples it gave.
 fn write_frames<const FRAME_BYTES: usize>(
     text: &str,
-    stamp: Stamp,
+    epoch: Epoch,
     rate: SampleRate,
     audio_in: &mut Producer<AudioIn>,
     decode: impl Fn(&[u8], &mut [i16; FRAME_SAMPLES]) -> Result<usize, BadBase64>,
@@ -202,8 +202,10 @@ fn write_frames<const FRAME_BYTES: usize>(
         let mut pieces = text.as_bytes().chunks(characters).peekable();
         for slot in first.iter_mut().chain(second) {
             let Some(piece) = pieces.next() else { break };
-            *slot = AudioIn::Audio { stamp, frame: AudioFrame::empty(rate) };
-            let AudioIn::Audio { frame, .. } = slot else { unreachable!("just written") };
+            *slot = Envelope::Item { stamp: epoch, item: AudioIn::Audio(AudioFrame::empty(rate)) };
+            let Envelope::Item { item: AudioIn::Audio(frame), .. } = slot else {
+                unreachable!("just written")
+            };
             let samples = decode(piece, &mut frame.samples)?;
             // Padding ends the whole, not a piece of it.
             if pieces.peek().is_some() && samples != FRAME_SAMPLES {
@@ -234,7 +236,7 @@ mod tests {
     /// Takes the samples out of the ring.
     fn taken(consumer: &mut Consumer<AudioIn>, rate: SampleRate) -> Vec<i16> {
         let mut samples = Vec::new();
-        while let Some(AudioIn::Audio { frame, .. }) = consumer.pop() {
+        while let Some(Envelope::Item { item: AudioIn::Audio(frame), .. }) = consumer.pop() {
             assert_eq!(frame.rate, rate);
             samples.extend_from_slice(frame.used());
         }
@@ -246,12 +248,12 @@ mod tests {
         let (mut audio_in, mut consumer) = small_ring();
         let message = Utf8Bytes::from(audio);
         let append = Append { audio: message.as_str().into(), event_id: None };
-        let mut uplink = Uplink::new(format);
-        let result = uplink.append(&message, append, Stamp::default(), &mut audio_in);
+        let mut uplink = Uplink::new(format, Epoch::new(1));
+        let result = uplink.append(&message, append, &mut audio_in);
         let mut samples = taken(&mut consumer, format.rate());
         assert!(result.is_ok() || samples.is_empty(), "nothing of a bad append");
         while uplink.is_waiting() {
-            uplink.resume(Stamp::default(), &mut audio_in);
+            uplink.resume(&mut audio_in);
             samples.extend(taken(&mut consumer, format.rate()));
         }
         result.map(|_| samples).map_err(|error| error.fault().code())

@@ -1,7 +1,7 @@
 //! Failed calls of a language model in the words of this program.
 
 use crate::edge::outbound::http::CallError;
-use crate::message::FailureCode;
+use crate::message::{AnswerEvent, FailureCode, TextChunk};
 
 /// Names the failure as it travels in a ring.
 #[must_use]
@@ -30,4 +30,10 @@ pub fn failure_detail(error: &CallError) -> String {
             format!("the language model stopped: no token for {} ms", limit.as_millis())
         }
     }
+}
+
+/// Makes the event that ends the answer.
+#[must_use]
+pub fn failure_event(error: &CallError) -> AnswerEvent {
+    AnswerEvent::Failed { code: failure_code(error), detail: TextChunk::split(&failure_detail(error)).0 }
 }

@@ -6,6 +6,7 @@
 
 mod chunk;
 mod completions;
+mod delta;
 mod endpoint;
 mod error;
 mod failure;
@@ -26,10 +27,11 @@ use tokio::sync::watch;
 
 use super::http::{CONNECT_WAIT, CallError, HttpClient, within};
 use crate::config::LlmApi;
-use crate::message::{ChatRequest, FinishReason, RateLimits, TokenUsage};
+use crate::message::ChatRequest;
 
+pub use delta::ChatDelta;
 pub use endpoint::ChatEndpoint;
-pub use failure::{failure_code, failure_detail};
+pub use failure::{failure_code, failure_detail, failure_event};
 pub use stream::ChatStream;
 
 use stream::Opened;
@@ -60,35 +62,6 @@ impl Default for ChatTimeouts {
             between_tokens: Duration::from_secs(10),
         }
     }
-}
-
-/// What comes out of a [`ChatStream`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChatDelta {
-    /// Text of the answer, never empty, never cut inside a character.
-    Text(String),
-    /// The model is thinking; what it thinks is not passed on.
-    Reasoning,
-    /// A function call begins; the text before it is complete. Calls come one after the other, in the order in which
-    /// the model began them, whatever the server interleaves.
-    Call {
-        /// The function.
-        name: String,
-    },
-    /// A piece of the JSON arguments of the call that has begun, never empty. A call has at least one: `{}` where the
-    /// model wrote nothing.
-    Arguments(String),
-    /// The call that has begun is whole. Missing where the answer was cut in the middle of it.
-    CallEnd,
-    /// What the server allows its caller; before everything else.
-    RateLimits(RateLimits),
-    /// The answer is complete. Nothing follows.
-    Done {
-        /// How it ended.
-        finish: FinishReason,
-        /// What it cost; zeros if the server does not say.
-        usage: TokenUsage,
-    },
 }
 
 /// A client of one server. Cheap to clone; clones share the idle connections.

@@ -1,14 +1,12 @@
-//! What STT does with its port, whoever makes the transcript: collects utterances, cuts what is too long, sends the
-//! transcript in pieces and the marker on.
+//! The port of a unit in STT, whoever makes the transcript: collects utterances, cuts what is too long, sends the transcript
+//! in pieces and the marker on.
 
-use super::port::SttPort;
-use super::ring::Producer;
-use super::slab::{Unit, UnitCounters};
+use super::ring::{Consumer, Producer};
+use super::status::UnitStatus;
 use crate::language::Language;
 use crate::limits::{TRANSCRIPT_BYTES_MAX, TRANSCRIPT_ITEMS, UTTERANCE_SAMPLES_MAX};
 use crate::message::{
-    Epoch, FailureCode, SpeechHints, SpeechItem, Stamp, Stamped, SttEvent, TextChunk, UtteranceId,
-    text_chunks,
+    Envelope, Epoch, FailureCode, SpeechHints, SpeechItem, SttEvent, TextChunk, UtteranceId, text_chunks,
 };
 
 /// Where a piece of a very long utterance may be cut: the quietest block of the last 5 s.
@@ -17,71 +15,102 @@ const CUT_SEARCH_SAMPLES: usize = 5 * 16_000;
 /// 100 ms.
 const CUT_BLOCK_SAMPLES: usize = 1_600;
 
+/// STT's ends and state.
+#[derive(Debug)]
+pub struct SttPort {
+    /// Utterances.
+    pub speech: Consumer<SpeechItem>,
+    /// `text_events`, STT's half.
+    pub events: Producer<SttEvent>,
+    /// The open utterance: 16 kHz, capacity [`UTTERANCE_SAMPLES_MAX`].
+    pub audio: Vec<i16>,
+    /// The transcript being made, capacity [`TRANSCRIPT_BYTES_MAX`].
+    pub transcript: String,
+    /// The utterance that `audio` belongs to; `None`: no utterance is open.
+    pub open: Option<(Epoch, UtteranceId)>,
+    /// Hints of the client, for this utterance and all that follow.
+    pub hints: SpeechHints,
+}
+
 /// Speech to transcribe: the first `samples` samples of [`SttPort::audio`].
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// Inherited from the audio.
-    pub stamp: Stamp,
-    /// Of which utterance.
+    /// The session that it belongs to.
+    pub epoch: Epoch,
+    /// The utterance that it is cut from.
     pub utterance: UtteranceId,
-    /// How many samples, 16 kHz.
+    /// Its samples, 16 kHz.
     pub samples: usize,
     /// The utterance ends with it.
     pub last: bool,
 }
 
-/// What STT has to do next.
+/// The next thing that STT has to do.
 #[derive(Clone, Copy, Debug)]
 pub enum SttWork {
     /// Transcribe this, and take it out ([`SttPort::forget`]).
     Transcribe(Piece),
-    /// Forget the caller, whose last word this was ([`SttPort::end_session`]).
+    /// Forget the caller, who has left ([`SttPort::end_session`]).
     EndSession(Epoch),
 }
 
 impl SttPort {
+    pub(super) fn new(speech: Consumer<SpeechItem>, events: Producer<SttEvent>) -> Self {
+        Self {
+            speech,
+            events,
+            audio: Vec::with_capacity(UTTERANCE_SAMPLES_MAX),
+            transcript: String::with_capacity(TRANSCRIPT_BYTES_MAX),
+            open: None,
+            hints: SpeechHints::default(),
+        }
+    }
+
+    /// Forgets the open utterance.
+    pub fn reset(&mut self) {
+        self.audio.clear();
+        self.transcript.clear();
+        self.open = None;
+    }
+
     /// Takes items until there is something to do. `None`: there is nothing, or no room for a transcript; STT is rung when
     /// that changes.
-    pub fn next_work(&mut self, unit: &Unit) -> Option<SttWork> {
+    pub fn next_work(&mut self, unit: &UnitStatus) -> Option<SttWork> {
         loop {
             if !self.has_room_for_transcript_or_ring() {
                 return None;
             }
-            if let (Some((stamp, utterance)), Some(SpeechItem::Frame { frame, .. })) =
-                (self.open, self.speech.peek())
-                && self.audio.len() + usize::from(frame.len) > UTTERANCE_SAMPLES_MAX
-                && !unit.is_over(stamp.epoch)
+            let frame_len = match self.speech.peek_live(unit)? {
+                Envelope::Item { item: SpeechItem::Frame(frame), .. } => usize::from(frame.len),
+                _ => 0,
+            };
+            if let Some((epoch, utterance)) = self.open
+                && self.audio.len() + frame_len > UTTERANCE_SAMPLES_MAX
             {
                 let samples = quietest_cut(&self.audio);
-                return Some(SttWork::Transcribe(Piece { stamp, utterance, samples, last: false }));
+                return Some(SttWork::Transcribe(Piece { epoch, utterance, samples, last: false }));
             }
-            let item = self.speech.pop()?;
-            if let SpeechItem::SessionEnd { epoch } = item {
-                return Some(SttWork::EndSession(epoch));
-            }
-            if unit.is_over(item.epoch()) {
-                UnitCounters::count(&unit.counters.stale_items);
-                self.reset();
-                continue;
-            }
+            let (epoch, item) = match self.speech.pop()? {
+                Envelope::Item { stamp, item } => (stamp, item),
+                Envelope::SessionEnd(epoch) => return Some(SttWork::EndSession(epoch)),
+            };
             match item {
-                SpeechItem::Start { stamp, utterance } => {
+                SpeechItem::Start(utterance) => {
                     self.reset();
-                    self.open = Some((stamp, utterance));
+                    self.open = Some((epoch, utterance));
                 }
-                SpeechItem::Frame { frame, .. } if self.open.is_some() => {
+                SpeechItem::Frame(frame) if self.open.is_some() => {
                     self.audio.extend_from_slice(&frame.samples[..usize::from(frame.len)]);
                 }
-                SpeechItem::Frame { .. } => {}
-                SpeechItem::End { .. } => {
+                SpeechItem::Frame(_) => {}
+                SpeechItem::End(_) => {
                     // Open until it is transcribed: should that panic, the stage says what has failed.
-                    let Some((stamp, utterance)) = self.open else { continue };
+                    let Some((epoch, utterance)) = self.open else { continue };
                     let samples = self.audio.len();
-                    return Some(SttWork::Transcribe(Piece { stamp, utterance, samples, last: true }));
+                    return Some(SttWork::Transcribe(Piece { epoch, utterance, samples, last: true }));
                 }
-                SpeechItem::Hints { hints, .. } => self.hints = hints,
-                SpeechItem::Abort { .. } => self.reset(),
-                SpeechItem::SessionEnd { .. } => unreachable!("handled above"),
+                SpeechItem::Hints(hints) => self.hints = hints,
+                SpeechItem::Abort(_) => self.reset(),
             }
         }
     }
@@ -101,20 +130,19 @@ impl SttPort {
     }
 
     /// Says that the utterance could not be transcribed, and takes no more of it. There must be room.
-    pub fn fail(&mut self, stamp: Stamp, utterance: UtteranceId, code: FailureCode) {
+    pub fn fail(&mut self, epoch: Epoch, utterance: UtteranceId, code: FailureCode) {
         if self.open.is_some_and(|(_, open)| open == utterance) {
             self.open = None;
         }
-        let event = SttEvent::Failed { stamp, utterance, code };
-        self.events.push(event).expect("room was checked before the item was taken");
+        let event = SttEvent::Failed { utterance, code };
+        self.events.push(epoch, event).expect("room was checked before the item was taken");
     }
 
     /// Forgets the caller and passes the marker on: nothing of this epoch may be sent afterwards.
     pub fn end_session(&mut self, epoch: Epoch) {
         self.reset();
         self.hints = SpeechHints::default();
-        let end = self.events.push_marker(SttEvent::SessionEnd { epoch });
-        debug_assert!(end.is_ok(), "a slot is kept for the marker");
+        self.events.push_end(epoch);
     }
 }
 
@@ -126,10 +154,10 @@ pub fn push_transcript(
     transcript: &str,
     language: Option<Language>,
 ) {
-    let Piece { stamp, utterance, last, .. } = piece;
+    let Piece { epoch, utterance, last, .. } = piece;
     let mut push = |chunk, last| {
-        let event = SttEvent::Transcript { stamp, utterance, chunk, language, last };
-        events.push(event).expect("room was checked before the item was taken");
+        let event = SttEvent::Transcript { utterance, chunk, language, last };
+        events.push(epoch, event).expect("room was checked before the item was taken");
     };
     // A model that talks in circles: more than this nobody says in 30 s.
     let transcript = &transcript[..transcript.floor_char_boundary(TRANSCRIPT_BYTES_MAX)];

@@ -1,0 +1,32 @@
+//! Samples between the edge and the stages.
+
+use crate::audio::SampleRate;
+
+/// Samples of one frame between edge and stages: 20 ms at 24 kHz, the usual append of a Realtime client; 60 ms at 8 kHz,
+/// 10 ms at 48 kHz.
+pub const FRAME_SAMPLES: usize = 480;
+
+/// Up to [`FRAME_SAMPLES`] samples, mono, signed 16 bit, at `rate`.
+#[derive(Clone, Copy, Debug)]
+pub struct AudioFrame {
+    /// Samples in use, `0..=FRAME_SAMPLES`.
+    pub len: u16,
+    /// Rate of these samples.
+    pub rate: SampleRate,
+    /// The samples; those from `len` on are undefined (zero or old).
+    pub samples: [i16; FRAME_SAMPLES],
+}
+
+impl AudioFrame {
+    /// An empty frame at `rate`.
+    #[must_use]
+    pub const fn empty(rate: SampleRate) -> Self {
+        Self { len: 0, rate, samples: [0; FRAME_SAMPLES] }
+    }
+
+    /// The samples in use.
+    #[must_use]
+    pub fn used(&self) -> &[i16] {
+        &self.samples[..usize::from(self.len)]
+    }
+}

@@ -1,0 +1,216 @@
+//! The port of a unit in TTS, whoever makes the samples: collects clauses, cuts samples into frames, and passes on
+//! everything that is not spoken, in one order.
+
+use super::ring::{Consumer, Producer};
+use super::status::UnitStatus;
+use crate::audio::{ResampleError, Resampler, Sample, SampleRate, pcm};
+use crate::limits::{CLAUSE_BYTES_MAX, CLAUSE_SAMPLES_MAX, READY_SAMPLES_MAX};
+use crate::message::{
+    AnswerEvent, AnswerIn, AnswerOut, AnswerStamp, AudioFrame, Envelope, FRAME_SAMPLES, FailureCode, Moment,
+    TextChunk, TtsSettings,
+};
+use crate::model::{Speech, SpeechSource};
+
+/// Room that a failure or an item that is passed on may need: the resampler's tail goes out before it.
+const PASS_ON_ITEMS: usize = 3;
+
+/// TTS's ends and state.
+#[derive(Debug)]
+pub struct TtsPort {
+    /// The answer as the language model writes it.
+    pub answer_in: Consumer<AnswerIn>,
+    /// The answer: audio and its events in order.
+    pub answer_out: Producer<AnswerOut>,
+    /// Latest settings.
+    pub settings: triple_buffer::Output<TtsSettings>,
+    /// State of TTS for this caller.
+    pub state: TtsState,
+}
+
+/// State of TTS for one caller.
+#[derive(Debug)]
+pub struct TtsState {
+    /// Text of the clause that is being collected, capacity [`CLAUSE_BYTES_MAX`].
+    pub clause: String,
+    /// The clause that is going out.
+    pub speech: Speech,
+    /// Samples of `speech` that have gone into the resampler.
+    pub taken: usize,
+    /// The answer whose text is in `clause`.
+    pub collecting: Option<AnswerStamp>,
+    /// The answer whose clause is going out; `None`: nothing is going out.
+    pub speaking: Option<AnswerStamp>,
+    /// The answer whose text and audio the buffers and the resampler hold.
+    owner: Option<AnswerStamp>,
+    /// Settings of `owner`, read when it began: an answer has one rate.
+    pub settings: TtsSettings,
+    /// The voice's rate to the answer's; its state lives through the clauses of one response.
+    pub resampler: Resampler,
+    /// Samples at the answer's rate that wait for room or for their time.
+    pub ready: Vec<i16>,
+    /// Time at which the next paced frame is due (fake voice only).
+    pub due: Moment,
+}
+
+impl TtsState {
+    fn new(voice_rate: SampleRate) -> Self {
+        Self {
+            clause: String::with_capacity(CLAUSE_BYTES_MAX),
+            speech: Speech {
+                pcm: Vec::with_capacity(CLAUSE_SAMPLES_MAX),
+                rate: voice_rate,
+                source: SpeechSource::Pcm,
+            },
+            taken: 0,
+            collecting: None,
+            speaking: None,
+            owner: None,
+            settings: TtsSettings::default(),
+            resampler: Resampler::new(voice_rate, SampleRate::HZ_24K)
+                .expect("rates that SampleRate names have a resampler"),
+            ready: Vec::with_capacity(READY_SAMPLES_MAX),
+            due: Moment::default(),
+        }
+    }
+
+    /// Drops what is going out; the next response starts clean.
+    pub fn reset(&mut self) {
+        self.clause.clear();
+        self.speech.pcm.clear();
+        self.speech.source = SpeechSource::Pcm;
+        self.taken = 0;
+        self.collecting = None;
+        self.speaking = None;
+        self.owner = None;
+        self.resampler.reset();
+        self.ready.clear();
+    }
+}
+
+impl TtsPort {
+    pub(super) fn new(
+        answer_in: Consumer<AnswerIn>,
+        answer_out: Producer<AnswerOut>,
+        settings: triple_buffer::Output<TtsSettings>,
+        voice_rate: SampleRate,
+    ) -> Self {
+        Self { answer_in, answer_out, settings, state: TtsState::new(voice_rate) }
+    }
+
+    /// Takes items until a clause is whole, which stands in [`TtsState::clause`] then; everything that is not spoken goes
+    /// through. `None`: there is nothing, or no room; TTS is rung when that changes.
+    pub fn next_clause(&mut self, unit: &UnitStatus) -> Option<AnswerStamp> {
+        loop {
+            if !self.has_room_to_fail_or_ring() {
+                return None;
+            }
+            match self.answer_in.next_live(unit)? {
+                Envelope::SessionEnd(epoch) => {
+                    self.state.reset();
+                    self.answer_out.push_end(epoch);
+                }
+                Envelope::Item { stamp, item: AnswerIn::Clause { chunk, last } } => {
+                    self.collect(stamp, &chunk);
+                    if last {
+                        return Some(stamp);
+                    }
+                }
+                Envelope::Item { stamp, item: AnswerIn::Event(event) } => self.pass_on(stamp, event),
+            }
+        }
+    }
+
+    /// Adds `chunk` to the clause.
+    fn collect(&mut self, stamp: AnswerStamp, chunk: &TextChunk) {
+        let state = &mut self.state;
+        // Of another answer, cancelled in the middle of a clause, something may be left.
+        if state.owner != Some(stamp) {
+            state.reset();
+            state.owner = Some(stamp);
+            state.settings = *self.settings.read();
+        }
+        state.collecting = Some(stamp);
+        if state.clause.len() + chunk.as_str().len() <= CLAUSE_BYTES_MAX {
+            state.clause.push_str(chunk.as_str());
+        }
+    }
+
+    /// Passes `event` on. A call and an end take the resampler's tail with them: the speech before them is complete.
+    fn pass_on(&mut self, stamp: AnswerStamp, event: AnswerEvent) {
+        match event {
+            AnswerEvent::Call(_) | AnswerEvent::End { .. } => self.finish_audio(stamp),
+            AnswerEvent::Failed { .. } => self.state.reset(),
+            AnswerEvent::Text(_) | AnswerEvent::RateLimits(_) => {}
+        }
+        self.push(stamp, AnswerOut::Event(event));
+    }
+
+    /// Sends `item`. There must be room for it.
+    fn push(&mut self, stamp: AnswerStamp, item: AnswerOut) {
+        self.answer_out.push(stamp, item).expect("room was checked before the work was taken");
+    }
+
+    /// Whether [`TtsPort::finish_audio`] and [`TtsPort::fail`] can be called now. If not, TTS is rung as soon as they can.
+    #[must_use]
+    pub fn has_room_to_fail_or_ring(&self) -> bool {
+        self.answer_out.has_room_or_ring(PASS_ON_ITEMS)
+    }
+
+    /// The samples that follow have this rate. Of a voice that changes its rate within an answer, what the resampler holds
+    /// is ready then. At most a frame may be ready before.
+    ///
+    /// # Errors
+    /// [`ResampleError::Ratio`] for a rate that [`SampleRate`] does not name and that has no large common divisor with the
+    /// answer's.
+    pub fn set_voice_rate(&mut self, rate: SampleRate) -> Result<(), ResampleError> {
+        let TtsState { resampler, ready, settings, .. } = &mut self.state;
+        if (resampler.from(), resampler.to()) == (rate, settings.rate) {
+            return Ok(());
+        }
+        resampler.finish(&mut |samples| pcm::append_i16(ready, samples));
+        resampler.set_rates(rate, settings.rate)
+    }
+
+    /// Sends what the resampler still holds of this answer. There must be room for it.
+    pub fn finish_audio(&mut self, stamp: AnswerStamp) {
+        let state = &mut self.state;
+        // Of another answer, cancelled between two clauses, something may be left.
+        if state.owner != Some(stamp) {
+            return state.reset();
+        }
+        let ready = &mut state.ready;
+        state.resampler.finish(&mut |samples| pcm::append_i16(ready, samples));
+        while !self.state.ready.is_empty() {
+            self.push_frame(stamp, None);
+        }
+    }
+
+    /// Says that the answer ends here, and why. There must be room for it. What is ready is dropped.
+    pub fn fail(&mut self, stamp: AnswerStamp, code: FailureCode, detail: &str) {
+        self.state.reset();
+        let (detail, _) = TextChunk::split(detail);
+        self.push(stamp, AnswerOut::Event(AnswerEvent::Failed { code, detail }));
+    }
+
+    /// Sends up to one frame of what is ready. There must be room for it. The fake voice writes the time into a frame.
+    pub fn push_frame(&mut self, stamp: AnswerStamp, time_stamp: Option<Moment>) {
+        let mut frame = AudioFrame::empty(self.state.settings.rate);
+        let len = self.state.ready.len().min(FRAME_SAMPLES);
+        frame.samples[..len].copy_from_slice(&self.state.ready[..len]);
+        frame.len = u16::try_from(len).expect("at most a frame");
+        self.state.ready.drain(..len);
+        if let Some(moment) = time_stamp
+            && len >= 4
+        {
+            bytemuck::cast_slice_mut::<i16, u8>(&mut frame.samples)[..8]
+                .copy_from_slice(&moment.nanos().to_le_bytes());
+        }
+        self.push(stamp, AnswerOut::Audio(frame));
+    }
+}
+
+/// Puts samples of the voice through the resampler; they are ready then. At most
+/// [`RESAMPLE_SAMPLES`](crate::limits::RESAMPLE_SAMPLES), and only while less than a frame is ready.
+pub fn resample<S: Sample>(resampler: &mut Resampler, samples: &[S], ready: &mut Vec<i16>) {
+    resampler.push(samples, &mut |samples| pcm::append_i16(ready, samples));
+}
