@@ -87,15 +87,7 @@ impl Machine {
     /// The lines of the section.
     pub(super) fn to_toml(&self) -> String {
         let fields = self.fields().into_iter().filter(|(_, value)| !value.is_null());
-        fields
-            .map(|(key, value)| {
-                format!(
-                    "{key} = {}
-",
-                    notation(&value)
-                )
-            })
-            .collect()
+        fields.map(|(key, value)| format!("{key} = {}\n", notation(&value))).collect()
     }
 
     /// What the files of the system below `root` say.

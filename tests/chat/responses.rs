@@ -243,5 +243,5 @@ async fn every_failure_comes_after_the_text() {
     let refused = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_vec();
     let server = ScriptedServer::start([vec![Step::Raw(refused), Step::End]]).await;
     let error = Answer::read(client(&server.url).stream(&request(), 0)).await.end.expect_err("a status");
-    assert_eq!(error, CallError::Status { status: 404, message: "Not Found".to_owned(), retry_after: None });
+    assert_eq!(error, CallError::Status { status: 404, message: "Not Found".to_owned() });
 }

@@ -24,8 +24,6 @@ pub enum CallError {
         status: u16,
         /// The server's own words, or the status's name.
         message: String,
-        /// What a `Retry-After` header in seconds asks for.
-        retry_after: Option<Duration>,
     },
     /// Nothing came within the time-out.
     #[error("the server sent nothing within {} ms", .0.as_millis())]

@@ -175,11 +175,9 @@ fn root_cause(error: &dyn std::error::Error) -> String {
 
 async fn status(mut response: Response) -> CallError {
     let status = response.status();
-    let retry_after = response.headers().get(reqwest::header::RETRY_AFTER);
-    let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let message = error::error_message(&error_body(&mut response).await)
         .unwrap_or_else(|| status.canonical_reason().unwrap_or("unknown status").to_owned());
-    CallError::Status { status: status.as_u16(), message, retry_after: retry_after.map(Duration::from_secs) }
+    CallError::Status { status: status.as_u16(), message }
 }
 
 /// Reads the beginning of an error response's body, as much as comes in a moment.
