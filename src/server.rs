@@ -17,7 +17,7 @@ use crate::edge::inbound::roster::Roster;
 use crate::edge::inbound::shared::Shared;
 use crate::edge::outbound::http::{AddressError, ApiBase, CallError, key_from};
 use crate::edge::outbound::model_server::{ModelServer, ModelServerError};
-use crate::edge::outbound::speech::{Recogniser, Voice, VoiceNames, VoiceNamesError};
+use crate::edge::outbound::speech::{Recogniser, Synthesiser, VoiceNames, VoiceNamesError};
 use crate::edge::tasks::{llm, stt, tts};
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
 use crate::profile::{Choice, Counts, Machine, Nice, Profile, ProfileError};
@@ -301,11 +301,12 @@ fn spawn_speech_tasks(
         let what = "speech synthesis";
         let base = speech_base(what, url, args.tts_key_env.as_deref())?;
         let names = VoiceNames::new(&args.tts_voice)?;
-        let voice = Voice::new(base, args.tts_model.clone(), names, time_limit(what, args.tts_timeout_s)?)
-            .map_err(|source| ServeError::SpeechClient { what, source })?;
-        let voice = Arc::new(voice);
+        let synthesiser =
+            Synthesiser::new(base, args.tts_model.clone(), names, time_limit(what, args.tts_timeout_s)?)
+                .map_err(|source| ServeError::SpeechClient { what, source })?;
+        let synthesiser = Arc::new(synthesiser);
         for (unit, _) in slab.iter() {
-            tokio::spawn(tts::attend(slab, unit, Arc::clone(wakers), Arc::clone(&voice)));
+            tokio::spawn(tts::attend(slab, unit, Arc::clone(wakers), Arc::clone(&synthesiser)));
         }
     }
     Ok(())

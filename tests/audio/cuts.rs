@@ -2,7 +2,7 @@
 
 use antiphon::audio::{AudioFormat, SampleRate};
 
-use crate::ear::{Ear, Turn};
+use crate::hearing_rig::{HearingRig, Turn};
 use crate::rng::Rng;
 use crate::signal::{FORMATS, RECORDING_MS, UTTERANCES_MS, recording_at, sampled, signal_to_noise_db};
 use crate::slab;
@@ -16,14 +16,14 @@ const SILENCE_MS: u32 = 512;
 
 /// Streams the recording in these cuts.
 fn turns(format: AudioFormat, recording: &[i16], mut cut: impl FnMut() -> usize) -> Vec<Turn> {
-    let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), format);
+    let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), format);
     let mut rest = recording;
     while !rest.is_empty() {
         let (chunk, tail) = rest.split_at(cut().min(rest.len()));
-        ear.hear(chunk);
+        rig.hear(chunk);
         rest = tail;
     }
-    ear.turns()
+    rig.turns()
 }
 
 /// That these are the recording's utterances.
@@ -93,15 +93,15 @@ fn bad_audio_is_refused_and_leaves_no_trace() {
     for format in FORMATS {
         let recording = sampled(recording_at, format.rate(), 0..RECORDING_MS);
         let expected = turns(format, &recording, || 480);
-        let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), format);
+        let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), format);
         for (piece, number) in recording.chunks(480).zip(0..) {
-            ear.hear(piece);
+            rig.hear(piece);
             let audio = no_base64[number % no_base64.len()];
-            assert_eq!(ear.hear_nothing(audio), "invalid_base64", "{format:?}: {audio}");
+            assert_eq!(rig.hear_nothing(audio), "invalid_base64", "{format:?}: {audio}");
             if format.sample_bytes() == 2 {
-                assert_eq!(ear.hear_nothing("AAAA"), "invalid_audio_length", "{format:?}: half a sample");
+                assert_eq!(rig.hear_nothing("AAAA"), "invalid_audio_length", "{format:?}: half a sample");
             }
         }
-        assert!(ear.turns() == expected, "{format:?}");
+        assert!(rig.turns() == expected, "{format:?}");
     }
 }

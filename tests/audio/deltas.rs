@@ -5,8 +5,8 @@ use antiphon::limits::DELTA_MS_MAX;
 use antiphon::message::{AnswerOut, AudioFrame, FRAME_SAMPLES, ResponseKey};
 use antiphon::protocol::{AudioDelta, EventIds, ItemId, ResponseId, encode_audio_delta};
 
-use crate::mouth::{Delta, Mouth, expected, joined};
 use crate::signal::{FORMATS, from_wire, to_wire};
+use crate::speaking_rig::{Delta, SpeakingRig, expected, joined};
 
 /// Lengths of a voice's pieces, samples.
 const PIECES: [&[usize]; 4] =
@@ -42,9 +42,9 @@ fn deltas_have_whole_samples_and_no_more_than_100_ms() {
         for (pieces, steps_per_read) in
             PIECES.iter().flat_map(|pieces| [1, 3, 60].map(|steps| (pieces, steps)))
         {
-            let mut mouth = Mouth::new(voice_rate, format.rate());
-            mouth.steps_per_read = steps_per_read;
-            let deltas = mouth.say(ResponseKey(0), pieces);
+            let mut rig = SpeakingRig::new(voice_rate, format.rate());
+            rig.steps_per_read = steps_per_read;
+            let deltas = rig.say(ResponseKey(0), pieces);
             check(&deltas, format.rate(), pieces.len());
             let whole = expected(voice_rate, format.rate(), pieces.iter().sum());
             assert!(joined(&deltas) == whole, "{voice_rate:?} to {format:?}, {pieces:?}");
@@ -64,13 +64,13 @@ fn deltas_have_whole_samples_and_no_more_than_100_ms() {
 #[test]
 fn a_slow_reader_gets_full_deltas() {
     for format in FORMATS {
-        let mut mouth = Mouth::new(SampleRate::HZ_24K, format.rate());
-        mouth.steps_per_read = 1_000_000;
-        mouth.begin(ResponseKey(0), &[240_000]);
-        (0..2).for_each(|_| mouth.step());
-        mouth.read();
+        let mut rig = SpeakingRig::new(SampleRate::HZ_24K, format.rate());
+        rig.steps_per_read = 1_000_000;
+        rig.begin(ResponseKey(0), &[240_000]);
+        (0..2).for_each(|_| rig.step());
+        rig.read();
         let frames = usize::try_from(format.rate().samples_in(DELTA_MS_MAX)).unwrap() / FRAME_SAMPLES;
-        let (_, full) = mouth.deltas.split_last().expect("deltas");
+        let (_, full) = rig.deltas.split_last().expect("deltas");
         assert!(
             full.len() > 5 && full.iter().all(|delta| delta.samples.len() == frames * FRAME_SAMPLES),
             "{format:?}"
@@ -81,48 +81,48 @@ fn a_slow_reader_gets_full_deltas() {
 #[test]
 fn a_cancelled_answer_ends_in_whole_deltas_and_nothing_of_it_follows() {
     for format in FORMATS {
-        let mut mouth = Mouth::new(SampleRate::HZ_22K, format.rate());
-        mouth.begin(ResponseKey(0), &[1, 7, 333, 100_000]);
-        (0..6).for_each(|_| mouth.step());
-        let sent = std::mem::take(&mut mouth.deltas);
+        let mut rig = SpeakingRig::new(SampleRate::HZ_22K, format.rate());
+        rig.begin(ResponseKey(0), &[1, 7, 333, 100_000]);
+        (0..6).for_each(|_| rig.step());
+        let sent = std::mem::take(&mut rig.deltas);
         check(&sent, format.rate(), 4);
         let whole = expected(SampleRate::HZ_22K, format.rate(), 100_341);
         assert!(!sent.is_empty() && whole.starts_with(&joined(&sent)), "{format:?}");
-        mouth.cancel();
-        (0..6).for_each(|_| mouth.step());
-        assert_eq!(mouth.deltas, [], "{format:?}");
+        rig.cancel();
+        (0..6).for_each(|_| rig.step());
+        assert_eq!(rig.deltas, [], "{format:?}");
     }
 }
 
 #[test]
 fn an_answer_keeps_the_rate_that_it_began_with() {
-    let mut mouth = Mouth::new(SampleRate::HZ_22K, SampleRate::HZ_24K);
-    mouth.begin(ResponseKey(0), &[22_050]);
-    (0..3).for_each(|_| mouth.step());
-    mouth.set_rate(SampleRate::HZ_8K);
-    let mut first = std::mem::take(&mut mouth.deltas);
+    let mut rig = SpeakingRig::new(SampleRate::HZ_22K, SampleRate::HZ_24K);
+    rig.begin(ResponseKey(0), &[22_050]);
+    (0..3).for_each(|_| rig.step());
+    rig.set_rate(SampleRate::HZ_8K);
+    let mut first = std::mem::take(&mut rig.deltas);
     assert!(!first.is_empty());
-    first.extend(mouth.say(ResponseKey(0), &[]));
+    first.extend(rig.say(ResponseKey(0), &[]));
     check(&first, SampleRate::HZ_24K, 1);
     assert!(joined(&first) == expected(SampleRate::HZ_22K, SampleRate::HZ_24K, 22_050));
-    let second = mouth.say(ResponseKey(1), &[22_050]);
+    let second = rig.say(ResponseKey(1), &[22_050]);
     check(&second, SampleRate::HZ_8K, 1);
     assert!(joined(&second) == expected(SampleRate::HZ_22K, SampleRate::HZ_8K, 22_050));
 }
 
 #[test]
 fn what_has_another_rate_or_response_is_another_delta() {
-    let mut mouth = Mouth::new(SampleRate::HZ_24K, SampleRate::HZ_24K);
+    let mut rig = SpeakingRig::new(SampleRate::HZ_24K, SampleRate::HZ_24K);
     let (low, high) = (SampleRate::HZ_8K, SampleRate::HZ_48K);
     let frames = [(0, low, 480), (0, high, 480), (0, high, 480), (0, low, 1), (1, low, 2), (1, low, 3)];
     for (response, rate, len) in frames {
-        let stamp = mouth.stamp(ResponseKey(response));
+        let stamp = rig.stamp(ResponseKey(response));
         let mut frame = AudioFrame::empty(rate);
         frame.len = len;
-        let mut port = mouth.lease.unit().tts.borrow();
+        let mut port = rig.lease.unit().tts.borrow();
         port.answer_out.push(stamp, AnswerOut::Audio(frame)).expect("there is room");
     }
-    mouth.read();
-    let found: Vec<_> = mouth.deltas.iter().map(|d| (d.response.0, d.rate, d.samples.len())).collect();
+    rig.read();
+    let found: Vec<_> = rig.deltas.iter().map(|d| (d.response.0, d.rate, d.samples.len())).collect();
     assert_eq!(found, [(0, low, 480), (0, high, 960), (0, low, 1), (1, low, 5)]);
 }

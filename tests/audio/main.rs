@@ -2,12 +2,12 @@
 //! detector, the voice a fake one; everything else is what the server runs.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod ear;
-mod mouth;
+mod hearing_rig;
 #[allow(dead_code, reason = "shared with the integration tests")]
 #[path = "../it/rng.rs"]
 mod rng;
 mod signal;
+mod speaking_rig;
 
 mod cuts;
 mod deltas;

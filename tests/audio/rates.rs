@@ -7,7 +7,7 @@ use antiphon::limits::COMMIT_MS_MIN;
 use antiphon::message::{VadMode, VadSettings};
 
 use crate::cuts::{WINDOW_MS, are_the_recording};
-use crate::ear::Ear;
+use crate::hearing_rig::HearingRig;
 use crate::signal::{FORMATS, RECORDING_MS, recording_at, sampled, signal_to_noise_db, sine_at};
 use crate::slab;
 
@@ -34,25 +34,25 @@ fn spans(lengths_ms: &[u32], end: u32) -> Vec<Range<u32>> {
 #[test]
 fn turns_are_the_same_while_the_format_changes() {
     for lengths in [&[1_370][..], &[20], &[3, 480, 7]] {
-        let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), AudioFormat::DEFAULT);
+        let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), AudioFormat::DEFAULT);
         for (span, format) in spans(lengths, RECORDING_MS).into_iter().zip(changes()) {
-            ear.set_format(format);
-            ear.hear(&sampled(recording_at, format.rate(), span));
+            rig.set_format(format);
+            rig.hear(&sampled(recording_at, format.rate(), span));
         }
-        are_the_recording(&ear.turns(), &format!("formats for {lengths:?} ms"));
+        are_the_recording(&rig.turns(), &format!("formats for {lengths:?} ms"));
     }
 }
 
 #[test]
 fn no_sample_is_lost_or_moved_at_a_change() {
-    let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), AudioFormat::DEFAULT).without_detector();
+    let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), AudioFormat::DEFAULT).without_detector();
     let spans = spans(&[211, 50, 1_000], 20_000);
     for (span, format) in spans.iter().zip(changes()) {
-        ear.set_format(format);
-        ear.hear(&sampled(recording_at, format.rate(), span.clone()));
+        rig.set_format(format);
+        rig.hear(&sampled(recording_at, format.rate(), span.clone()));
     }
-    ear.commit();
-    let turn = ear.only_turn();
+    rig.commit();
+    let turn = rig.only_turn();
     assert_eq!((turn.pcm.len(), turn.audio_ms), (16 * 20_000, Some(20_000)));
     let expected = sampled(recording_at, SampleRate::HZ_16K, 0..20_000);
     for (span, format) in spans.into_iter().zip(changes()) {
@@ -68,13 +68,13 @@ fn no_sample_is_lost_or_moved_at_a_change() {
 #[test]
 fn both_laws_are_one_stream() {
     let hear = |formats: [AudioFormat; 2]| {
-        let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), AudioFormat::DEFAULT).without_detector();
+        let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), AudioFormat::DEFAULT).without_detector();
         for (span, format) in spans(&[20], 1_000).into_iter().zip(formats.into_iter().cycle()) {
-            ear.set_format(format);
-            ear.hear(&sampled(sine_at, SampleRate::HZ_8K, span));
+            rig.set_format(format);
+            rig.hear(&sampled(sine_at, SampleRate::HZ_8K, span));
         }
-        ear.commit();
-        ear.only_turn().pcm
+        rig.commit();
+        rig.only_turn().pcm
     };
     let expected = &sampled(sine_at, SampleRate::HZ_16K, 0..1_000)[EDGE_SAMPLES..16_000 - EDGE_SAMPLES];
     for formats in [[AudioFormat::Pcmu; 2], [AudioFormat::Pcma; 2], [AudioFormat::Pcmu, AudioFormat::Pcma]] {
@@ -87,17 +87,17 @@ fn both_laws_are_one_stream() {
 fn a_commit_counts_what_the_resampler_holds() {
     for format in FORMATS {
         for mode in [VadMode::Off, VadSettings::default().mode] {
-            let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), format);
-            ear.set_mode(mode);
+            let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), format);
+            rig.set_mode(mode);
             let samples = sampled(sine_at, format.rate(), 0..COMMIT_MS_MIN);
             let (enough_but_1_ms, last_ms) =
                 samples.split_at(samples.len() - samples.len() / COMMIT_MS_MIN as usize);
-            ear.hear(enough_but_1_ms);
-            ear.commit();
-            assert_eq!(ear.refused_ms, [COMMIT_MS_MIN - 1], "{format:?}");
-            ear.hear(last_ms);
-            ear.commit();
-            let turn = ear.only_turn();
+            rig.hear(enough_but_1_ms);
+            rig.commit();
+            assert_eq!(rig.refused_ms, [COMMIT_MS_MIN - 1], "{format:?}");
+            rig.hear(last_ms);
+            rig.commit();
+            let turn = rig.only_turn();
             assert_eq!(turn.audio_ms, Some(COMMIT_MS_MIN), "{format:?}");
             assert_eq!(turn.pcm.len(), 16 * COMMIT_MS_MIN as usize, "{format:?}");
         }
@@ -107,16 +107,16 @@ fn a_commit_counts_what_the_resampler_holds() {
 #[test]
 fn what_is_cleared_has_passed_all_the_same() {
     for format in FORMATS {
-        let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), format);
+        let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), format);
         let second = vec![0; usize::try_from(format.rate().samples_in(1_000)).unwrap()];
         for _ in 0..3 {
             for piece in second.chunks(second.len() / 50) {
-                ear.hear(piece);
-                ear.clear();
+                rig.hear(piece);
+                rig.clear();
             }
         }
-        ear.hear(&sampled(recording_at, format.rate(), 0..5_000));
-        let start = ear.only_turn().start_ms.expect("a start");
+        rig.hear(&sampled(recording_at, format.rate(), 0..5_000));
+        let start = rig.only_turn().start_ms.expect("a start");
         assert!(start.abs_diff(3_000 + 400) <= WINDOW_MS, "{format:?}: {start}, spoken at 3,700 ms");
     }
 }

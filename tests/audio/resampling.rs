@@ -3,10 +3,10 @@
 use antiphon::audio::{AudioFormat, SampleRate};
 use antiphon::message::ResponseKey;
 
-use crate::ear::Ear;
-use crate::mouth::{Mouth, expected, joined};
+use crate::hearing_rig::HearingRig;
 use crate::signal::{largest_difference_dbfs, line_dbfs, sampled, sine_at};
 use crate::slab;
+use crate::speaking_rig::{SpeakingRig, expected, joined};
 
 /// Length of the sine, milliseconds.
 const SINE_MS: u32 = 10_000;
@@ -30,11 +30,11 @@ fn is_the_sine(samples: &[i16], rate: SampleRate, what: &str) {
 
 /// The sine as STT gets it, sent in chunks of `chunk_ms`.
 fn heard(rate: SampleRate, chunk_ms: u32) -> Vec<i16> {
-    let mut ear = Ear::new(slab(1, SampleRate::HZ_24K), AudioFormat::Pcm(rate)).without_detector();
+    let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), AudioFormat::Pcm(rate)).without_detector();
     let samples = sampled(sine_at, rate, 0..SINE_MS);
-    samples.chunks(usize::try_from(rate.samples_in(chunk_ms)).unwrap()).for_each(|chunk| ear.hear(chunk));
-    ear.commit();
-    ear.only_turn().pcm
+    samples.chunks(usize::try_from(rate.samples_in(chunk_ms)).unwrap()).for_each(|chunk| rig.hear(chunk));
+    rig.commit();
+    rig.only_turn().pcm
 }
 
 #[test]
@@ -54,11 +54,11 @@ fn clauses_leave_no_trace_on_the_way_out() {
     for voice_rate in [SampleRate::HZ_22K, SampleRate::HZ_24K] {
         for rate in RATES {
             let samples = usize::try_from(voice_rate.samples_in(SINE_MS)).unwrap();
-            let whole = joined(&Mouth::new(voice_rate, rate).say(response, &[samples]));
+            let whole = joined(&SpeakingRig::new(voice_rate, rate).say(response, &[samples]));
             is_the_sine(&whole, rate, &format!("{voice_rate:?} to {rate:?}"));
             assert!(whole == expected(voice_rate, rate, samples), "{voice_rate:?} to {rate:?}");
             let clauses = vec![samples / 500; 500];
-            let chunked = joined(&Mouth::new(voice_rate, rate).say(response, &clauses));
+            let chunked = joined(&SpeakingRig::new(voice_rate, rate).say(response, &clauses));
             assert!(chunked == whole, "{voice_rate:?} to {rate:?} in clauses of 20 ms");
         }
     }
@@ -67,10 +67,10 @@ fn clauses_leave_no_trace_on_the_way_out() {
 #[test]
 fn a_voice_may_change_its_rate() {
     let (first, second, out) = (SampleRate::HZ_22K, SampleRate::HZ_16K, SampleRate::HZ_24K);
-    let mut mouth = Mouth::new(first, out);
-    mouth.begin(ResponseKey(0), &[333, 22_050]);
-    mouth.voice_rate = second;
-    let found = joined(&mouth.say(ResponseKey(0), &[16_001]));
+    let mut rig = SpeakingRig::new(first, out);
+    rig.begin(ResponseKey(0), &[333, 22_050]);
+    rig.voice_rate = second;
+    let found = joined(&rig.say(ResponseKey(0), &[16_001]));
     assert!(found == [expected(first, out, 22_383), expected(second, out, 16_001)].concat());
 }
 
@@ -78,15 +78,15 @@ fn a_voice_may_change_its_rate() {
 fn streams_of_different_rates_do_not_meet() {
     let slab = slab(2, SampleRate::HZ_24K);
     let rates = [SampleRate::HZ_8K, SampleRate::HZ_48K];
-    let mut ears = rates.map(|rate| Ear::new(slab, AudioFormat::Pcm(rate)).without_detector());
+    let mut rigs = rates.map(|rate| HearingRig::new(slab, AudioFormat::Pcm(rate)).without_detector());
     for begin in (0..SINE_MS).step_by(20) {
-        for (ear, rate) in ears.iter_mut().zip(rates) {
-            ear.hear(&sampled(sine_at, rate, begin..begin + 20));
+        for (rig, rate) in rigs.iter_mut().zip(rates) {
+            rig.hear(&sampled(sine_at, rate, begin..begin + 20));
         }
     }
-    for (ear, rate) in ears.iter_mut().zip(rates) {
-        ear.commit();
-        assert!(ear.only_turn().pcm == heard(rate, 20), "{rate:?}");
+    for (rig, rate) in rigs.iter_mut().zip(rates) {
+        rig.commit();
+        assert!(rig.only_turn().pcm == heard(rate, 20), "{rate:?}");
     }
 }
 
@@ -95,22 +95,22 @@ fn a_cancelled_answer_leaves_nothing_in_the_resampler() {
     let samples = 22_050;
     for rate in RATES {
         for steps in [1, 2, 5] {
-            let mut mouth = Mouth::new(SampleRate::HZ_22K, rate);
-            mouth.begin(ResponseKey(0), &[333, 44_100, 5_000]);
-            (0..steps).for_each(|_| mouth.step());
-            mouth.cancel();
-            mouth.deltas.clear();
-            let deltas = mouth.say(ResponseKey(1), &[samples]);
+            let mut rig = SpeakingRig::new(SampleRate::HZ_22K, rate);
+            rig.begin(ResponseKey(0), &[333, 44_100, 5_000]);
+            (0..steps).for_each(|_| rig.step());
+            rig.cancel();
+            rig.deltas.clear();
+            let deltas = rig.say(ResponseKey(1), &[samples]);
             assert!(deltas.iter().all(|delta| delta.response == ResponseKey(1)), "{rate:?}, {steps} steps");
             let clean = expected(SampleRate::HZ_22K, rate, samples);
             assert!(joined(&deltas) == clean, "{rate:?}, cancelled after {steps} steps");
         }
         // All of it was said, only its end was not.
-        let mut mouth = Mouth::new(SampleRate::HZ_22K, rate);
-        mouth.begin(ResponseKey(0), &[333]);
-        (0..3).for_each(|_| mouth.step());
-        mouth.cancel();
-        mouth.deltas.clear();
-        assert_eq!(mouth.say(ResponseKey(1), &[]), [], "{rate:?}: an answer without audio");
+        let mut rig = SpeakingRig::new(SampleRate::HZ_22K, rate);
+        rig.begin(ResponseKey(0), &[333]);
+        (0..3).for_each(|_| rig.step());
+        rig.cancel();
+        rig.deltas.clear();
+        assert_eq!(rig.say(ResponseKey(1), &[]), [], "{rate:?}: an answer without audio");
     }
 }

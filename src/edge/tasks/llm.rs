@@ -53,14 +53,14 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
     }
 }
 
-/// What of the answer's text is spoken, clause by clause.
+/// The spoken part of an answer's text, clause by clause.
 #[derive(Default)]
-struct Voice {
+struct SpokenClauses {
     splitter: ClauseSplitter,
     speakable: Speakable,
 }
 
-impl Voice {
+impl SpokenClauses {
     fn push(&mut self, text: &str) -> Vec<String> {
         let (mut clauses, speakable) = (Vec::new(), &mut self.speakable);
         self.splitter.push(text, &mut |clause: &str| clauses.push(spoken(speakable, clause)));
@@ -114,7 +114,7 @@ struct LlmTask<'a> {
 
 impl LlmTask<'_> {
     async fn answer(&mut self, stamp: AnswerStamp, request: &ChatRequest) -> Result<(), Stale> {
-        let mut voice = request.spoken.then(Voice::default);
+        let mut voice = request.spoken.then(SpokenClauses::default);
         let mut waiting = VecDeque::new();
         // Before the model is asked: nobody may be waiting any more.
         self.hand_on(stamp, &mut waiting)?;
@@ -180,7 +180,7 @@ impl LlmTask<'_> {
 
     /// Clauses of a text that is there already.
     async fn speak(&mut self, stamp: AnswerStamp, text: &str) -> Result<(), Stale> {
-        let mut voice = Voice::default();
+        let mut voice = SpokenClauses::default();
         let clauses = [voice.push(text), voice.finish()].concat();
         let mut waiting = VecDeque::from(clause_items(&clauses));
         let (finish, usage) = (FinishReason::Stop, TokenUsage::default());

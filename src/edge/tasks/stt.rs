@@ -12,8 +12,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use crate::edge::dispatcher::Wakers;
-use crate::edge::outbound::http::CallError;
-use crate::edge::outbound::speech::{Heard, Recogniser};
+use crate::edge::outbound::speech::{Recogniser, Recognition};
 use crate::limits::UTTERANCE_SAMPLES_MAX;
 use crate::message::{FailureCode, SpeechHints, UnitId};
 use crate::sync::PortGuard;
@@ -50,13 +49,10 @@ struct Waiting {
     hints: SpeechHints,
 }
 
-/// What came of a request; an error of the outer kind is a panic.
-type Outcome = std::thread::Result<Result<Heard, CallError>>;
-
 /// The request that is under way.
 struct Call {
     piece: Piece,
-    outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    outcome: Pin<Box<dyn Future<Output = Result<Recognition, FailureCode>> + Send>>,
 }
 
 struct SttTask {
@@ -102,38 +98,44 @@ impl SttTask {
         }
         let Some(Waiting { piece, audio, hints }) = self.waiting.pop_front() else { return };
         let recogniser = Arc::clone(&self.recogniser);
+        let unit = self.id;
         let transcript = async move { recogniser.transcribe(&audio, hints).await };
-        self.call = Some(Call { piece, outcome: Box::pin(AssertUnwindSafe(transcript).catch_unwind()) });
+        let outcome = AssertUnwindSafe(transcript).catch_unwind().map(move |outcome| match outcome {
+            Ok(Ok(recognition)) => Ok(recognition),
+            Ok(Err(error)) => {
+                tracing::warn!(%unit, %error, "speech recognition");
+                Err(FailureCode::SttFailed)
+            }
+            Err(_) => {
+                tracing::error!(%unit, "speech recognition task panicked, its utterance fails");
+                Err(FailureCode::StagePanicked)
+            }
+        });
+        self.call = Some(Call { piece, outcome: Box::pin(outcome) });
     }
 
     /// Waits for the request that is under way; for ever if there is none. Cancel safe.
-    async fn outcome(&mut self) -> Outcome {
+    async fn outcome(&mut self) -> Result<Recognition, FailureCode> {
         match &mut self.call {
             Some(call) => call.outcome.as_mut().await,
             None => std::future::pending().await,
         }
     }
 
-    fn deliver(&mut self, outcome: Outcome) {
+    fn deliver(&mut self, outcome: Result<Recognition, FailureCode>) {
         let Some(Call { piece, .. }) = self.call.take() else { return };
         if piece.epoch.is_stale(self.unit) {
             return UnitCounters::count(&self.unit.counters.stale_items);
         }
-        let code = match outcome {
-            Ok(Ok(Heard { text, language })) => {
-                return push_transcript(&mut self.port.events, piece, &text, language);
+        match outcome {
+            Ok(Recognition { text, language }) => {
+                push_transcript(&mut self.port.events, piece, &text, language);
             }
-            Ok(Err(error)) => {
-                tracing::warn!(unit = %self.id, %error, "speech recognition");
-                FailureCode::SttFailed
+            Err(code) => {
+                // The rest of the utterance is of no use.
+                self.waiting.retain(|waiting| waiting.piece.utterance != piece.utterance);
+                self.port.fail(piece.epoch, piece.utterance, code);
             }
-            Err(_) => {
-                tracing::error!(unit = %self.id, "speech recognition task panicked, its utterance fails");
-                FailureCode::StagePanicked
-            }
-        };
-        // What follows of the utterance is of no use.
-        self.waiting.retain(|waiting| waiting.piece.utterance != piece.utterance);
-        self.port.fail(piece.epoch, piece.utterance, code);
+        }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::Stale;
 use crate::edge::dispatcher::Wakers;
 use crate::edge::outbound::http::CallError;
-use crate::edge::outbound::speech::Voice;
+use crate::edge::outbound::speech::Synthesiser;
 use crate::language::Language;
 use crate::limits::RESAMPLE_SAMPLES;
 use crate::message::{AnswerStamp, FRAME_SAMPLES, FailureCode, UnitId};
@@ -20,12 +20,17 @@ use crate::sync::PortGuard;
 use crate::unit::{Stamp, TtsPort, UnitCounters, UnitSlab, UnitStatus, resample};
 
 /// Runs until the runtime ends.
-pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, voice: Arc<Voice>) {
+pub async fn attend(
+    slab: &'static UnitSlab,
+    unit: UnitId,
+    wakers: Arc<Wakers>,
+    synthesiser: Arc<Synthesiser>,
+) {
     let mut task = TtsTask {
         unit: &slab.unit(unit).status,
         id: unit,
         wakers,
-        voice,
+        synthesiser,
         port: slab.unit(unit).tts.borrow(),
         failed: None,
         language: None,
@@ -56,7 +61,7 @@ struct TtsTask {
     unit: &'static UnitStatus,
     id: UnitId,
     wakers: Arc<Wakers>,
-    voice: Arc<Voice>,
+    synthesiser: Arc<Synthesiser>,
     port: PortGuard<'static, TtsPort>,
     /// The last answer that failed: its other clauses are not asked for.
     failed: Option<AnswerStamp>,
@@ -82,8 +87,8 @@ impl TtsTask {
     async fn speak(&mut self, answer: AnswerStamp, text: &str) -> Result<Result<(), CallError>, Stale> {
         let speed = self.port.state.settings.speed;
         let language = self.language_of(answer, text);
-        let voice = Arc::clone(&self.voice);
-        let asked = voice.speak(text, speed, language);
+        let synthesiser = Arc::clone(&self.synthesiser);
+        let asked = synthesiser.speak(text, speed, language);
         let mut stream = match unless_stale(self.unit, answer, self.wakers.tts(self.id), asked).await? {
             Ok(stream) => stream,
             Err(error) => return Ok(Err(error)),
@@ -115,7 +120,7 @@ impl TtsTask {
 
     /// The language of `text`: what it shows, else that of the text before it, else the user's.
     fn language_of(&mut self, answer: AnswerStamp, text: &str) -> Option<Language> {
-        if !self.voice.depends_on_language() {
+        if !self.synthesiser.depends_on_language() {
             return None;
         }
         let users = self.port.state.settings.language;

@@ -4,7 +4,7 @@ use super::heteronym;
 use super::mapping;
 use super::phone::{self, Sound};
 use super::token::{Style, Words};
-use super::unknown::{self, Reading};
+use super::unknown::{self, WordReading};
 use super::weak_form;
 use super::{Phonemize, is_voice_symbol};
 use crate::text::normalise;
@@ -21,7 +21,7 @@ pub struct DictionaryPhonemizer {
     /// The sounds of all words, one after the other.
     sounds: Vec<Sound>,
     /// Where the sounds of each word end, and how they came about.
-    ends: Vec<(usize, Reading)>,
+    ends: Vec<(usize, WordReading)>,
 }
 
 impl DictionaryPhonemizer {
@@ -55,7 +55,7 @@ impl DictionaryPhonemizer {
                     match heteronym::reading(letters, before, after) {
                         Some(arpabet) => {
                             phone::append(arpabet, &mut self.sounds);
-                            Reading::Word
+                            WordReading::Word
                         }
                         None => unknown::pronounce(letters, word.is_name, &mut self.sounds),
                     }
@@ -105,14 +105,14 @@ impl DictionaryPhonemizer {
                 return 1;
             }
         }
-        let spelling = if self.ends[at].1 == Reading::Spelled { "" } else { letters };
+        let spelling = if self.ends[at].1 == WordReading::Spelled { "" } else { letters };
         mapping::write(self.sounds(at), spelling, vowel, out);
         1
     }
 }
 
 /// A word in capitals: one that is known is read, "NASA"; a short unknown one is spelled, "XKB".
-fn capitals(letters: &str, plural: bool, out: &mut Vec<Sound>) -> Reading {
+fn capitals(letters: &str, plural: bool, out: &mut Vec<Sound>) -> WordReading {
     /// Longest acronym that is spelled rather than read by rule.
     const SPELLED_LETTERS_MAX: usize = 5;
     let stem =
@@ -135,17 +135,17 @@ fn capitals(letters: &str, plural: bool, out: &mut Vec<Sound>) -> Reading {
 }
 
 /// Whether the word just looked up, at the end of `out`, is its letters' names, "FBI"; its stress is then set as theirs.
-fn as_letters(letters: &str, out: &mut Vec<Sound>) -> Reading {
+fn as_letters(letters: &str, out: &mut Vec<Sound>) -> WordReading {
     let end = out.len();
     unknown::spell(letters, out);
     let count = out.len() - end;
     let same = end >= count && out[end - count..end].iter().zip(&out[end..]).all(|(a, b)| a.phone == b.phone);
     if same {
         out.drain(end - count..end);
-        return Reading::Spelled;
+        return WordReading::Spelled;
     }
     out.truncate(end);
-    Reading::Word
+    WordReading::Word
 }
 
 impl Phonemize for DictionaryPhonemizer {

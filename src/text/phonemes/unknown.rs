@@ -108,7 +108,7 @@ const SUFFIXES: &[(&str, &str)] = &[
 
 /// How the sounds of a word came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum WordReading {
     /// It is read as a word.
     Word,
     /// It is read by the names of its letters.
@@ -117,9 +117,9 @@ pub(super) enum Reading {
 
 /// Appends the sounds of any `word` of lower-case letters a to z and apostrophes. `is_name` says that it has a capital:
 /// names may begin as English words do not ("Zbigniew"), other words that do are abbreviations ("fnmatch").
-pub(super) fn pronounce(word: &str, is_name: bool, out: &mut Vec<Sound>) -> Reading {
+pub(super) fn pronounce(word: &str, is_name: bool, out: &mut Vec<Sound>) -> WordReading {
     if known(word, out) {
-        return Reading::Word;
+        return WordReading::Word;
     }
     let mut letters = word.trim_matches('\'');
     let start = out.len();
@@ -131,7 +131,7 @@ pub(super) fn pronounce(word: &str, is_name: bool, out: &mut Vec<Sound>) -> Read
         let rest = out.len();
         // "cpython": once a letter has been split off, the rest may be a word.
         if rest > start && known(letters, out) || compound(letters, out) {
-            return Reading::Word;
+            return WordReading::Word;
         }
         letter_rule::pronounce(letters, out);
         if !out[rest..].iter().any(|sound| sound.is_vowel()) {
@@ -139,7 +139,7 @@ pub(super) fn pronounce(word: &str, is_name: bool, out: &mut Vec<Sound>) -> Read
             return spell(word, out);
         }
         if is_name || begins_well(&out[rest..]) {
-            return Reading::Word;
+            return WordReading::Word;
         }
         out.truncate(rest);
         spell(&letters[..1], out);
@@ -168,7 +168,7 @@ fn begins_well(sounds: &[Sound]) -> bool {
 }
 
 /// Appends the names of the letters of `word`; the last one carries the stress: "ˌɛfbˌiːˈaɪ".
-pub(super) fn spell(word: &str, out: &mut Vec<Sound>) -> Reading {
+pub(super) fn spell(word: &str, out: &mut Vec<Sound>) -> WordReading {
     let mut last = out.len();
     for letter in word.bytes().filter(u8::is_ascii_lowercase) {
         out[last..]
@@ -178,7 +178,7 @@ pub(super) fn spell(word: &str, out: &mut Vec<Sound>) -> Reading {
         last = out.len();
         phone::append(LETTERS[usize::from(letter - b'a')], out);
     }
-    Reading::Spelled
+    WordReading::Spelled
 }
 
 /// A word of the dictionary, or one with a known beginning or ending; `out` is unchanged if it is none.

@@ -8,15 +8,15 @@
 
 mod pcm;
 mod recogniser;
-mod voice;
+mod synthesiser;
 mod voice_names;
 
 use reqwest::{Method, RequestBuilder};
 
 use super::http::{ApiBase, CONNECT_WAIT, CallError, HttpClient, Reply};
 
-pub use recogniser::{Heard, Recogniser};
-pub use voice::{Voice, VoiceStream};
+pub use recogniser::{Recogniser, Recognition};
+pub use synthesiser::{Synthesiser, VoiceStream};
 pub use voice_names::{VoiceNames, VoiceNamesError};
 
 /// A server, and the model that it is asked for. Cheap to clone; clones share the idle connections.

@@ -21,9 +21,9 @@ const SAMPLES_MIN: usize = 1_600;
 /// Shorter speech says little about its language, samples at 16 kHz: 1.2 s between the usual 0.3 s before and 0.5 s after.
 const SHORT_SAMPLES: usize = 32_000;
 
-/// What was said.
+/// Words that were recognised.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct Recognition {
     /// The words.
     pub text: String,
     /// Their language, if the server says it.
@@ -59,11 +59,11 @@ impl Recogniser {
     ///
     /// # Errors
     /// Each of [`CallError`].
-    pub async fn transcribe(&self, audio: &[i16], hints: SpeechHints) -> Result<Heard, CallError> {
+    pub async fn transcribe(&self, audio: &[i16], hints: SpeechHints) -> Result<Recognition, CallError> {
         within(self.limit, self.ask(audio, hints)).await
     }
 
-    async fn ask(&self, audio: &[i16], hints: SpeechHints) -> Result<Heard, CallError> {
+    async fn ask(&self, audio: &[i16], hints: SpeechHints) -> Result<Recognition, CallError> {
         let format = if self.verbose { "verbose_json" } else { "json" };
         let file = Part::bytes(recording(audio)).file_name("audio.wav");
         let file = file.mime_str("audio/wav").map_err(|error| CallError::Broken(error.to_string()))?;
@@ -88,10 +88,10 @@ impl Recogniser {
             Some("application/json") => {
                 let heard = heard(&body)?;
                 // What it was asked for it says again; that is no finding.
-                Ok(Heard { language: heard.language.filter(|_| asked.is_none()), ..heard })
+                Ok(Recognition { language: heard.language.filter(|_| asked.is_none()), ..heard })
             }
             Some("text/plain") => {
-                Ok(Heard { text: trimmed(&String::from_utf8_lossy(&body)), language: None })
+                Ok(Recognition { text: trimmed(&String::from_utf8_lossy(&body)), language: None })
             }
             _ => {
                 let problem = format!("found content type {content_type:?}, expected application/json");
@@ -111,7 +111,7 @@ fn recording(audio: &[i16]) -> Vec<u8> {
     file
 }
 
-fn heard(body: &[u8]) -> Result<Heard, CallError> {
+fn heard(body: &[u8]) -> Result<Recognition, CallError> {
     let answer: serde_json::Value =
         serde_json::from_slice(body).map_err(|error| CallError::Broken(format!("JSON: {error}")))?;
     let Some(serde_json::Value::String(text)) = answer.get("text") else {
@@ -119,7 +119,7 @@ fn heard(body: &[u8]) -> Result<Heard, CallError> {
         return Err(CallError::Broken(problem.to_owned()));
     };
     let language = answer.get("language").and_then(serde_json::Value::as_str).and_then(Language::named);
-    Ok(Heard { text: trimmed(text), language })
+    Ok(Recognition { text: trimmed(text), language })
 }
 
 fn trimmed(text: &str) -> String {

@@ -28,7 +28,7 @@ pub(crate) struct Turn {
 }
 
 /// One client and its unit.
-pub(crate) struct Ear {
+pub(crate) struct HearingRig {
     slab: &'static UnitSlab,
     lease: UnitLease,
     stage: VadStage,
@@ -41,7 +41,7 @@ pub(crate) struct Ear {
     commits: u32,
 }
 
-impl Ear {
+impl HearingRig {
     pub(crate) fn new(slab: &'static UnitSlab, format: AudioFormat) -> Self {
         let lease = UnitLease::claim(slab).expect("a free unit");
         Self {

@@ -15,15 +15,15 @@ use crate::limits::CLAUSE_SECONDS_MAX;
 /// Longest speech of one clause: [`CLAUSE_SECONDS_MAX`] at the slowest speed, a quarter of the voice's own.
 const SPEECH_SECONDS_MAX: usize = 4 * CLAUSE_SECONDS_MAX;
 
-/// A server that speaks.
+/// A server that synthesises speech.
 #[derive(Clone, Debug)]
-pub struct Voice {
+pub struct Synthesiser {
     server: SpeechServer,
     names: VoiceNames,
     limit: Duration,
 }
 
-impl Voice {
+impl Synthesiser {
     /// The voices `names` of `model` at `base`. `limit` is the longest wait for the first audio, and between two pieces.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Voice {
         Ok(Self { server: SpeechServer::new(base, model)?, names, limit })
     }
 
-    /// Whether it has voices for different languages.
+    /// Tells if there are voices for different languages.
     #[must_use]
     pub fn depends_on_language(&self) -> bool {
         self.names.depends_on_language()

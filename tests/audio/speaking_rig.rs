@@ -58,7 +58,7 @@ pub(crate) struct Delta {
 }
 
 /// One client and its unit.
-pub(crate) struct Mouth {
+pub(crate) struct SpeakingRig {
     slab: &'static UnitSlab,
     pub(crate) lease: UnitLease,
     stage: TtsStage,
@@ -74,10 +74,10 @@ pub(crate) struct Mouth {
     ended: Vec<ResponseKey>,
 }
 
-impl Mouth {
+impl SpeakingRig {
     pub(crate) fn new(voice_rate: SampleRate, rate: SampleRate) -> Self {
         let slab = slab(1, voice_rate);
-        let mut mouth = Self {
+        let mut rig = Self {
             slab,
             lease: UnitLease::claim(slab).expect("a free unit"),
             stage: TtsStage::new(Box::new(Hum)),
@@ -89,8 +89,8 @@ impl Mouth {
             deltas: Vec::new(),
             ended: Vec::new(),
         };
-        mouth.set_rate(rate);
-        mouth
+        rig.set_rate(rate);
+        rig
     }
 
     pub(crate) fn set_rate(&mut self, rate: SampleRate) {
