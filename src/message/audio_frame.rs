@@ -24,6 +24,17 @@ impl AudioFrame {
         Self { len: 0, rate, samples: [0; FRAME_SAMPLES] }
     }
 
+    /// Moves up to [`FRAME_SAMPLES`] samples from the front of `samples`, which are at `rate`, into a frame.
+    #[must_use]
+    pub fn cut(samples: &mut Vec<i16>, rate: SampleRate) -> Self {
+        let mut frame = Self::empty(rate);
+        let len = samples.len().min(FRAME_SAMPLES);
+        frame.samples[..len].copy_from_slice(&samples[..len]);
+        frame.len = u16::try_from(len).expect("at most a frame");
+        samples.drain(..len);
+        frame
+    }
+
     /// The samples in use.
     #[must_use]
     pub fn used(&self) -> &[i16] {

@@ -6,8 +6,8 @@ use super::status::UnitStatus;
 use crate::audio::{ResampleError, Resampler, Sample, SampleRate, pcm};
 use crate::limits::{CLAUSE_BYTES_MAX, CLAUSE_SAMPLES_MAX, READY_SAMPLES_MAX};
 use crate::message::{
-    AnswerEvent, AnswerIn, AnswerOut, AnswerStamp, AudioFrame, Envelope, FRAME_SAMPLES, FailureCode, Moment,
-    TextChunk, TtsSettings,
+    AnswerEvent, AnswerIn, AnswerOut, AnswerStamp, AudioFrame, Envelope, FailureCode, Moment, TextChunk,
+    TtsSettings,
 };
 use crate::model::{Speech, SpeechSource};
 
@@ -194,13 +194,9 @@ impl TtsPort {
 
     /// Sends up to one frame of what is ready. There must be room for it. The fake voice writes the time into a frame.
     pub fn push_frame(&mut self, stamp: AnswerStamp, time_stamp: Option<Moment>) {
-        let mut frame = AudioFrame::empty(self.state.settings.rate);
-        let len = self.state.ready.len().min(FRAME_SAMPLES);
-        frame.samples[..len].copy_from_slice(&self.state.ready[..len]);
-        frame.len = u16::try_from(len).expect("at most a frame");
-        self.state.ready.drain(..len);
+        let mut frame = AudioFrame::cut(&mut self.state.ready, self.state.settings.rate);
         if let Some(moment) = time_stamp
-            && len >= 4
+            && frame.len >= 4
         {
             bytemuck::cast_slice_mut::<i16, u8>(&mut frame.samples)[..8]
                 .copy_from_slice(&moment.nanos().to_le_bytes());

@@ -194,12 +194,7 @@ impl Iterator for RecordingFrames {
         if ready.is_empty() {
             return None;
         }
-        let mut frame = AudioFrame::empty(SampleRate::HZ_16K);
-        let len = ready.len().min(FRAME_SAMPLES);
-        frame.samples[..len].copy_from_slice(&ready[..len]);
-        frame.len = u16::try_from(len).expect("at most a frame");
-        ready.drain(..len);
-        Some(frame)
+        Some(AudioFrame::cut(ready, SampleRate::HZ_16K))
     }
 }
 

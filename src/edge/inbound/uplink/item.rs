@@ -35,11 +35,7 @@ impl ItemAudio {
     pub(super) fn feed(&mut self, audio_in: &mut Producer<AudioIn>) -> bool {
         while audio_in.has_room_or_ring(1) {
             if self.ready.len() >= FRAME_SAMPLES || (self.finished && !self.ready.is_empty()) {
-                let mut frame = AudioFrame::empty(SampleRate::HZ_16K);
-                let len = self.ready.len().min(FRAME_SAMPLES);
-                frame.samples[..len].copy_from_slice(&self.ready[..len]);
-                frame.len = u16::try_from(len).expect("at most a frame");
-                self.ready.drain(..len);
+                let frame = AudioFrame::cut(&mut self.ready, SampleRate::HZ_16K);
                 audio_in.push(self.epoch, AudioIn::ItemAudio(frame)).expect("there is room");
             } else if self.at < self.text.len() {
                 self.decode();
