@@ -179,8 +179,7 @@ impl Iterator for RecordingFrames {
     fn next(&mut self) -> Option<AudioFrame> {
         let Self { file, header, at, resampler, ready, is_finished } = self;
         while ready.len() < FRAME_SAMPLES && !*is_finished {
-            let mut append =
-                |samples: &[f32]| ready.extend(samples.iter().map(|sample| pcm::to_i16(*sample)));
+            let mut append = |samples: &[f32]| pcm::append_i16(ready, samples);
             let end = file.len().min(*at + FRAME_SAMPLES * header.format.frame_bytes());
             let samples: Vec<f32> = header.format.mono(&file[*at..end]).collect();
             if samples.is_empty() {
