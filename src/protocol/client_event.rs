@@ -1,24 +1,12 @@
 //! Events of the client, one variant per wire event, values checked.
 
+use super::bound::NAME_BYTES_MAX;
 use super::error::Fault;
 use super::field::Fields;
 use super::id::ItemId;
 use super::item::ClientItem;
 use super::response_request::ResponseRequest;
 use super::session_update::SessionUpdate;
-
-/// Longest `event_id` of a client, bytes; it is kept until the event is answered.
-pub(super) const EVENT_ID_BYTES_MAX: usize = 512;
-
-/// Longest name of a model, voice or language, bytes.
-pub(super) const NAME_BYTES_MAX: usize = 128;
-
-/// Longest text of instructions or of one part of a message, bytes. The conversation has its own, smaller
-/// budget.
-pub(super) const TEXT_BYTES_MAX: usize = 256 * 1_024;
-
-/// Most elements of an array that a client sends: parts of a message, items of a `response.create`, tools.
-pub(super) const ELEMENTS_MAX: usize = 128;
 
 /// A client event that is well formed.
 #[derive(Clone, Debug, PartialEq)]

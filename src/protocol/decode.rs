@@ -5,7 +5,8 @@ use std::fmt;
 
 use simd_json::{Buffers, INPUT_PADDING, Tape, tape};
 
-use super::client_event::{ClientEvent, ClientEventKind, EVENT_ID_BYTES_MAX, SUPPORTED};
+use super::bound::EVENT_ID_BYTES_MAX;
+use super::client_event::{ClientEvent, ClientEventKind, SUPPORTED};
 use super::error::{Fault, ProtocolError, quoted};
 use super::field::{Field, Fields};
 use super::shallow;

@@ -13,7 +13,7 @@ use crate::message::RateLimits;
 
 use super::error::ProtocolError;
 use super::id::{EventId, ItemId, ResponseId};
-use super::response_request::Modality;
+use super::output::Modality;
 use super::server_event::{Part, ServerEvent};
 
 /// Where the samples of one `response.output_audio.delta` belong.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::message::FunctionCall;
 
-use super::client_event::{ELEMENTS_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX};
+use super::bound::{ELEMENTS_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use super::error::{Fault, quoted};
 use super::field::{Field, Fields};
 use super::id::{ItemId, fresh_call_id};

@@ -9,6 +9,7 @@
 //! - [`EventIds`], [`ItemId`], [`ResponseId`] …: identifiers.
 
 mod audio_format;
+mod bound;
 mod client_event;
 mod decode;
 mod encode;
@@ -16,6 +17,7 @@ mod error;
 mod field;
 mod id;
 mod item;
+mod output;
 mod response_object;
 mod response_request;
 mod server_event;
@@ -34,10 +36,11 @@ pub use id::{
     ConversationId, EventId, EventIds, ItemId, ResponseId, SessionId, fresh_call_id, fresh_segment_id,
 };
 pub use item::{ClientItem, Content, Item, ItemBody, ItemStatus, Speaker};
+pub use output::{MaxTokens, Modality};
 pub use response_object::{
     ErrorObject, ResponseObject, ResponseStatus, StatusDetails, TranscriptionUsage, Usage,
 };
-pub use response_request::{InputItem, MaxTokens, Modality, ResponseRequest};
+pub use response_request::{InputItem, ResponseRequest};
 pub use server_event::{Part, ServerEvent};
 pub use session_object::{SessionObject, Transcription};
 pub use session_update::{

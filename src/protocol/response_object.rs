@@ -10,7 +10,7 @@ use super::audio_format::ShownFormat;
 use super::encode::seconds;
 use super::id::{ConversationId, ResponseId};
 use super::item::{Item, ItemStatus};
-use super::response_request::{MaxTokens, Modality};
+use super::output::{MaxTokens, Modality};
 
 /// A response, as it is at that moment.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,23 +1,18 @@
 //! What `response.create` asks for.
 
-use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::audio::AudioFormat;
 use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
 use super::audio_format::audio_format;
-use super::client_event::{ELEMENTS_MAX, TEXT_BYTES_MAX};
+use super::bound::{ELEMENTS_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::{Field, Fields, Patch};
 use super::id::ItemId;
 use super::item::ClientItem;
-use super::session_update::{refuse_stored_prompt, voice};
+use super::output::{MaxTokens, Modality, refuse_stored_prompt, voice};
 use super::tool::{reasoning, tool_choice, tools};
-
-/// Most tokens of one response that can be asked for. Source: `realtime_response_create_params.py`, openai
-/// 3.57.0.
-const TOKENS_MAX: u32 = 4_096;
 
 /// Metadata of a response: pairs, and bytes of a key and of a value.
 /// Source: `realtime_response_create_params.py`, openai 3.57.0 (there in characters).
@@ -32,24 +27,6 @@ pub enum InputItem {
     Own(ClientItem),
     /// An item of the conversation.
     Reference(String),
-}
-
-/// What the model answers with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Modality {
-    /// `["audio"]`: speech and its transcript.
-    Audio,
-    /// `["text"]`.
-    Text,
-}
-
-/// `max_output_tokens`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MaxTokens {
-    /// `"inf"`: what the model server allows.
-    Unlimited,
-    /// At most this many, `1..=4096`.
-    AtMost(u32),
 }
 
 /// What `response.create` asks for; `None`: as the session has it.
@@ -96,49 +73,6 @@ impl InputItem {
             );
         }
         Ok(Self::Own(own))
-    }
-}
-
-impl Modality {
-    pub(super) fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
-        const ACCEPTED: &str = "[\"audio\"] or [\"text\"]";
-        let elements = field.elements()?;
-        let [only] = elements.as_slice() else {
-            return Err(field.wrong_value(format!("an array of {} modalities", elements.len()), ACCEPTED));
-        };
-        match only.text()? {
-            "audio" => Ok(Self::Audio),
-            "text" => Ok(Self::Text),
-            other => Err(only.wrong_word(other, ACCEPTED)),
-        }
-    }
-
-    pub(super) const fn on_wire(self) -> [&'static str; 1] {
-        match self {
-            Self::Audio => ["audio"],
-            Self::Text => ["text"],
-        }
-    }
-}
-
-impl MaxTokens {
-    pub(super) fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
-        if !field.is_string() {
-            return field.integer(1..=TOKENS_MAX).map(Self::AtMost);
-        }
-        match field.text()? {
-            "inf" => Ok(Self::Unlimited),
-            other => Err(field.wrong_word(other, format!("1 to {TOKENS_MAX}, or 'inf'"))),
-        }
-    }
-}
-
-impl Serialize for MaxTokens {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Unlimited => serializer.serialize_str("inf"),
-            Self::AtMost(tokens) => serializer.serialize_u32(*tokens),
-        }
     }
 }
 

@@ -5,8 +5,8 @@ use crate::message::RateLimits;
 use super::error::ProtocolError;
 use super::id::{ItemId, ResponseId};
 use super::item::Item;
+use super::output::Modality;
 use super::response_object::{ErrorObject, ResponseObject, TranscriptionUsage};
-use super::response_request::Modality;
 use super::session_object::SessionObject;
 
 /// One event to a client. `response.output_audio.delta` is not here: see [`super::encode_audio_delta`].

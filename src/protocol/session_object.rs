@@ -8,7 +8,7 @@ use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
 use super::audio_format::ShownFormat;
 use super::id::SessionId;
-use super::response_request::{MaxTokens, Modality};
+use super::output::{MaxTokens, Modality};
 use super::session_update::{SessionKind, Truncation, TurnDetection, TurnMode};
 use super::tool::{ShownChoice, ShownTool};
 

@@ -6,10 +6,10 @@ use crate::limits::PREFIX_MS_MAX;
 use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
 use super::audio_format::audio_format;
-use super::client_event::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
+use super::bound::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::{Field, Fields, Patch};
-use super::response_request::{MaxTokens, Modality};
+use super::output::{MaxTokens, Modality, refuse_stored_prompt, voice};
 use super::tool::{reasoning, tool_choice, tools};
 
 /// What a session is for.
@@ -306,14 +306,6 @@ fn refuse_not_implemented(session: &Fields<'_, '_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A prompt that is stored somewhere else, in a session or a response.
-pub(super) fn refuse_stored_prompt(fields: &Fields<'_, '_>) -> Result<(), Fault> {
-    let refused = fields.optional("prompt", |prompt| {
-        Err::<(), _>(prompt.not_implemented("a stored prompt", "'instructions'"))
-    });
-    refused.map(|_| ())
-}
-
 /// A member of an object that itself may be absent or `null`; nothing is in it then.
 fn nested<'t, 'i, T>(
     parent: &Patch<Fields<'t, 'i>>,
@@ -332,12 +324,4 @@ fn session_kind(field: &Field<'_, '_>) -> Result<SessionKind, Fault> {
         "transcription" => Ok(SessionKind::Transcription),
         other => Err(field.wrong_word(other, "'realtime' or 'transcription'")),
     }
-}
-
-/// A voice by name, or `{"id": name}`.
-pub(super) fn voice(field: &Field<'_, '_>) -> Result<String, Fault> {
-    if field.is_string() {
-        return field.owned_up_to(NAME_BYTES_MAX);
-    }
-    field.fields()?.required("id", |id| id.owned_up_to(NAME_BYTES_MAX))
 }

@@ -4,7 +4,7 @@
 //! [`flat_append`] is the audio path. It answers only for a flat object of plain strings, which is what every
 //! client sends; whatever else a message may be is `None` here and left to the parser, with the same meaning.
 
-use super::client_event::EVENT_ID_BYTES_MAX;
+use super::bound::EVENT_ID_BYTES_MAX;
 
 /// The append event as it stands in the message; nothing is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

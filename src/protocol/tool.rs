@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
-use super::client_event::{ELEMENTS_MAX, TEXT_BYTES_MAX};
+use super::bound::{ELEMENTS_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::{Field, Patch};
 
