@@ -8,7 +8,11 @@ use antiphon::audio::AudioFormat;
 use antiphon::edge::inbound::uplink::Uplink;
 use antiphon::limits::AUDIO_IN_ITEMS;
 use antiphon::message::{AudioIn, Epoch, FRAME_SAMPLES, UnitId};
-use antiphon::protocol::{AudioDelta, Decoded, Decoder, EventIds, ItemId, ResponseId, encode_audio_delta};
+use antiphon::protocol::{
+    AudioDelta, Content, ConversationId, Decoded, Decoder, EventIds, Item, ItemId, ItemPlace, ItemStatus,
+    MaxTokens, Modality, OnlyPart, ResponseId, ResponseObject, ResponseStatus, ServerEvent, Usage,
+    encode_audio_delta,
+};
 use antiphon::unit::{Ringer, StageBell, ring};
 use axum::extract::ws::Utf8Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -108,5 +112,51 @@ fn delta(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, append, delta);
+/// The events of an answer that come most often and weigh most.
+fn event(c: &mut Criterion) {
+    let mut group = c.benchmark_group("event");
+    let (mut event_ids, mut text) = (EventIds::new(), String::with_capacity(16 * 1_024));
+    let (response, item) = (ResponseId::fresh(), ItemId::fresh());
+    let words = "The capital of France is Paris, as it has been for most of the last thousand years. ";
+    let body = Item::answer(item.clone(), ItemStatus::Completed, vec![Content::OutputAudio(words.repeat(8))]);
+    let events = [
+        (
+            "transcript_delta",
+            ServerEvent::TranscriptDelta {
+                place: ItemPlace { response_id: response.clone(), item_id: item, output_index: 0 },
+                content_index: OnlyPart,
+                delta: words.to_owned(),
+            },
+        ),
+        (
+            "response_done",
+            ServerEvent::ResponseDone {
+                response: Box::new(ResponseObject {
+                    id: response,
+                    conversation: Some(ConversationId::fresh()),
+                    status: ResponseStatus::Completed,
+                    output: vec![body],
+                    modality: Modality::Audio,
+                    tokens_max: MaxTokens::Unlimited,
+                    format: AudioFormat::DEFAULT,
+                    voice: "alloy".to_owned(),
+                    metadata: None,
+                    usage: Some(Usage::default()),
+                }),
+            },
+        ),
+    ];
+    for (name, event) in events {
+        group.bench_function(BenchmarkId::new("encode", name), |b| {
+            b.iter(|| {
+                text.clear();
+                black_box(&event).encode(event_ids.fresh(), &mut text);
+                black_box(text.len())
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, append, delta, event);
 criterion_main!(benches);

@@ -5,16 +5,11 @@ use std::io;
 
 use base64_simd::STANDARD;
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
-use serde_json::json;
 
 use crate::audio::AudioFormat;
-use crate::message::RateLimits;
 
-use super::error::ProtocolError;
 use super::id::{EventId, ItemId, ResponseId};
-use super::output::Modality;
-use super::server_event::{Part, ServerEvent};
+use super::server_event::ServerEvent;
 
 /// Where the samples of one `response.output_audio.delta` belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,49 +67,20 @@ pub fn encode_audio_delta(delta: &AudioDelta<'_>, event_id: EventId, samples: &[
 }
 
 impl ServerEvent {
-    /// The wire's `type`.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::SessionCreated(_) => "session.created",
-            Self::SessionUpdated(_) => "session.updated",
-            Self::Error(_) => "error",
-            Self::SpeechStarted { .. } => "input_audio_buffer.speech_started",
-            Self::SpeechStopped { .. } => "input_audio_buffer.speech_stopped",
-            Self::TimeoutTriggered { .. } => "input_audio_buffer.timeout_triggered",
-            Self::Committed { .. } => "input_audio_buffer.committed",
-            Self::Cleared => "input_audio_buffer.cleared",
-            Self::ItemAdded { .. } => "conversation.item.added",
-            Self::ItemDone { .. } => "conversation.item.done",
-            Self::ItemRetrieved { .. } => "conversation.item.retrieved",
-            Self::ItemDeleted { .. } => "conversation.item.deleted",
-            Self::ItemTruncated { .. } => "conversation.item.truncated",
-            Self::TranscriptionDelta { .. } => "conversation.item.input_audio_transcription.delta",
-            Self::TranscriptionSegment { .. } => "conversation.item.input_audio_transcription.segment",
-            Self::TranscriptionCompleted { .. } => "conversation.item.input_audio_transcription.completed",
-            Self::TranscriptionFailed { .. } => "conversation.item.input_audio_transcription.failed",
-            Self::ResponseCreated(_) => "response.created",
-            Self::OutputItemAdded { .. } => "response.output_item.added",
-            Self::OutputItemDone { .. } => "response.output_item.done",
-            Self::ContentPartAdded { .. } => "response.content_part.added",
-            Self::ContentPartDone { .. } => "response.content_part.done",
-            Self::AudioDone { .. } => "response.output_audio.done",
-            Self::TextDelta { kind: Modality::Audio, .. } => "response.output_audio_transcript.delta",
-            Self::TextDelta { kind: Modality::Text, .. } => "response.output_text.delta",
-            Self::TextDone { kind: Modality::Audio, .. } => "response.output_audio_transcript.done",
-            Self::TextDone { kind: Modality::Text, .. } => "response.output_text.done",
-            Self::ArgumentsDelta { .. } => "response.function_call_arguments.delta",
-            Self::ArgumentsDone { .. } => "response.function_call_arguments.done",
-            Self::RateLimitsUpdated(_) => "rate_limits.updated",
-            Self::ResponseDone(_) => "response.done",
-        }
-    }
-
     /// Appends the event to `out` as one line of JSON.
     pub fn encode(&self, event_id: EventId, out: &mut String) {
-        serde_json::to_writer(Appender(out), &Stamped { event: self, event_id })
+        serde_json::to_writer(Appender(out), &Stamped { name: self.name(), event_id, members: self })
             .expect("a String takes everything and no map has a key that is not a string");
     }
+}
+
+#[derive(Serialize)]
+struct Stamped<'a> {
+    #[serde(rename = "type")]
+    name: &'static str,
+    event_id: EventId,
+    #[serde(flatten)]
+    members: &'a ServerEvent,
 }
 
 /// serde_json writes text only, each piece whole characters.
@@ -131,214 +97,11 @@ impl io::Write for Appender<'_> {
     }
 }
 
-struct Stamped<'a> {
-    event: &'a ServerEvent,
-    event_id: EventId,
-}
-
-impl Serialize for Stamped<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", self.event.name())?;
-        map.serialize_entry("event_id", &self.event_id)?;
-        self.event.write(&mut map)?;
-        map.end()
-    }
-}
-
-impl ServerEvent {
-    /// The members beside `type` and `event_id`.
-    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        match self {
-            Self::SessionCreated(session) | Self::SessionUpdated(session) => {
-                map.serialize_entry("session", session)
-            }
-            Self::Error(error) => map.serialize_entry("error", &Flat(error)),
-            Self::SpeechStarted { .. }
-            | Self::SpeechStopped { .. }
-            | Self::TimeoutTriggered { .. }
-            | Self::Committed { .. }
-            | Self::Cleared => self.write_of_buffer(map),
-            Self::ItemAdded { item, previous } | Self::ItemDone { item, previous } => {
-                map.serialize_entry("previous_item_id", previous)?;
-                map.serialize_entry("item", item)
-            }
-            Self::ItemRetrieved { item } => map.serialize_entry("item", item),
-            Self::ItemDeleted { item } => map.serialize_entry("item_id", item),
-            Self::ItemTruncated { item, audio_end_ms } => {
-                only_part_of(item, map)?;
-                map.serialize_entry("audio_end_ms", audio_end_ms)
-            }
-            Self::TranscriptionDelta { .. }
-            | Self::TranscriptionSegment { .. }
-            | Self::TranscriptionCompleted { .. }
-            | Self::TranscriptionFailed { .. } => self.write_of_transcription(map),
-            Self::RateLimitsUpdated(limits) => map.serialize_entry("rate_limits", &rate_limits(limits)),
-            Self::ResponseCreated(response) | Self::ResponseDone(response) => {
-                map.serialize_entry("response", response)
-            }
-            _ => self.write_of_response(map),
-        }
-    }
-
-    fn write_of_buffer<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        match self {
-            Self::SpeechStarted { item, audio_start_ms } => {
-                map.serialize_entry("audio_start_ms", audio_start_ms)?;
-                map.serialize_entry("item_id", item)
-            }
-            Self::SpeechStopped { item, audio_end_ms } => {
-                map.serialize_entry("audio_end_ms", audio_end_ms)?;
-                map.serialize_entry("item_id", item)
-            }
-            Self::TimeoutTriggered { item, audio_start_ms, audio_end_ms } => {
-                map.serialize_entry("audio_start_ms", audio_start_ms)?;
-                map.serialize_entry("audio_end_ms", audio_end_ms)?;
-                map.serialize_entry("item_id", item)
-            }
-            Self::Committed { item, previous } => {
-                map.serialize_entry("previous_item_id", previous)?;
-                map.serialize_entry("item_id", item)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn write_of_transcription<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        match self {
-            Self::TranscriptionDelta { item, delta } => {
-                only_part_of(item, map)?;
-                map.serialize_entry("delta", delta)
-            }
-            Self::TranscriptionSegment { item, id, text, audio_ms } => {
-                only_part_of(item, map)?;
-                map.serialize_entry("id", id)?;
-                map.serialize_entry("text", text)?;
-                map.serialize_entry("speaker", "user")?;
-                map.serialize_entry("start", &0.0)?;
-                map.serialize_entry("end", &seconds(*audio_ms))
-            }
-            Self::TranscriptionCompleted { item, transcript, usage } => {
-                only_part_of(item, map)?;
-                map.serialize_entry("transcript", transcript)?;
-                map.serialize_entry("usage", usage)
-            }
-            Self::TranscriptionFailed { item, error } => {
-                only_part_of(item, map)?;
-                map.serialize_entry("error", error)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn write_of_response<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        match self {
-            Self::OutputItemAdded { response, output_index, item }
-            | Self::OutputItemDone { response, output_index, item } => {
-                map.serialize_entry("response_id", response)?;
-                map.serialize_entry("output_index", output_index)?;
-                map.serialize_entry("item", item)
-            }
-            Self::ContentPartAdded { part, kind } => part.write_with(*kind, "", map),
-            Self::ContentPartDone { part, kind, text } => part.write_with(*kind, text, map),
-            Self::AudioDone { part } => part.write(map),
-            Self::TextDelta { part, delta, .. } => {
-                part.write(map)?;
-                map.serialize_entry("delta", delta)
-            }
-            Self::TextDone { part, kind, text } => {
-                part.write(map)?;
-                let name = match kind {
-                    Modality::Audio => "transcript",
-                    Modality::Text => "text",
-                };
-                map.serialize_entry(name, text)
-            }
-            Self::ArgumentsDelta { part, call_id, delta } => {
-                part.write_item(map)?;
-                map.serialize_entry("call_id", call_id)?;
-                map.serialize_entry("delta", delta)
-            }
-            Self::ArgumentsDone { part, call_id, name, arguments } => {
-                part.write_item(map)?;
-                map.serialize_entry("call_id", call_id)?;
-                map.serialize_entry("name", name)?;
-                map.serialize_entry("arguments", arguments)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Part {
-    fn write_item<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry("response_id", &self.response)?;
-        map.serialize_entry("item_id", &self.item)?;
-        map.serialize_entry("output_index", &self.output_index)
-    }
-
-    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        self.write_item(map)?;
-        map.serialize_entry("content_index", &0)
-    }
-
-    fn write_with<M: SerializeMap>(&self, kind: Modality, text: &str, map: &mut M) -> Result<(), M::Error> {
-        self.write(map)?;
-        map.serialize_entry("part", &part_content(kind, text))
-    }
-}
-
-/// The only part of `item`: items of this version have one.
-fn only_part_of<M: SerializeMap>(item: &ItemId, map: &mut M) -> Result<(), M::Error> {
-    map.serialize_entry("item_id", item)?;
-    map.serialize_entry("content_index", &0)
-}
-
-/// `part` of the content part events; its types have no prefix, other than those of an item's content.
-fn part_content(kind: Modality, text: &str) -> serde_json::Value {
-    match kind {
-        Modality::Audio => json!({"type": "audio", "transcript": text}),
-        Modality::Text => json!({"type": "text", "text": text}),
-    }
-}
-
-struct Flat<'a>(&'a ProtocolError);
-
-impl Serialize for Flat<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fault = self.0.fault();
-        let mut map = serializer.serialize_map(Some(5))?;
-        map.serialize_entry("type", fault.kind())?;
-        map.serialize_entry("code", &fault.code())?;
-        map.serialize_entry("message", &fault.to_string())?;
-        map.serialize_entry("param", &fault.param())?;
-        map.serialize_entry("event_id", &self.0.event_id())?;
-        map.end()
-    }
-}
-
-/// `rate_limits`: those that are known.
-fn rate_limits(limits: &RateLimits) -> serde_json::Value {
-    [("requests", limits.requests), ("tokens", limits.tokens)]
-        .into_iter()
-        .filter_map(|(name, limit)| {
-            let limit = limit?;
-            Some(json!({
-                "name": name,
-                "limit": limit.limit,
-                "remaining": limit.remaining,
-                "reset_seconds": seconds(limit.reset_ms),
-            }))
-        })
-        .collect()
-}
-
-pub(super) fn seconds(ms: u32) -> f64 {
-    f64::from(ms) / 1_000.0
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::server_event::{ItemPlace, OnlyPart};
     use super::*;
     use crate::protocol::EventIds;
 
@@ -395,10 +158,10 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_not_more_than_needed() {
-        let part = Part { response: ResponseId::fresh(), item: ItemId::fresh(), output_index: 0 };
+        let place = ItemPlace { response_id: ResponseId::fresh(), item_id: ItemId::fresh(), output_index: 0 };
         let delta = "é \"q\" \\ \n \0 \u{2028}🚀".to_owned();
         let mut out = String::new();
-        ServerEvent::TextDelta { part, kind: Modality::Text, delta: delta.clone() }
+        ServerEvent::TextDelta { place, content_index: OnlyPart, delta: delta.clone() }
             .encode(EventIds::new().fresh(), &mut out);
         let value: serde_json::Value = serde_json::from_str(&out).expect("JSON");
         assert_eq!(value["delta"], delta);

@@ -1,5 +1,7 @@
 //! What can be wrong with what a client sends, and how that is said on the wire.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 use crate::limits::APPEND_BYTES_MAX;
 
 /// Longest piece of the client's own text that an error message repeats, bytes.
@@ -394,6 +396,19 @@ impl ProtocolError {
 impl From<Fault> for ProtocolError {
     fn from(fault: Fault) -> Self {
         Self { fault: Box::new(fault), event_id: None }
+    }
+}
+
+/// The wire's `error`.
+impl Serialize for ProtocolError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(5))?;
+        map.serialize_entry("type", self.fault.kind())?;
+        map.serialize_entry("code", &self.fault.code())?;
+        map.serialize_entry("message", &self.fault.to_string())?;
+        map.serialize_entry("param", &self.fault.param())?;
+        map.serialize_entry("event_id", &self.event_id)?;
+        map.end()
     }
 }
 

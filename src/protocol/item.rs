@@ -18,7 +18,8 @@ const IMAGE_BYTES_MAX: usize = 6 * 1_024 * 1_024;
 const IMAGE_TYPES: [&str; 4] = ["png", "jpeg", "webp", "gif"];
 
 /// Who says a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Speaker {
     /// A system message in the conversation.
     System,

@@ -25,6 +25,7 @@ mod session_object;
 mod session_update;
 mod shallow;
 mod tool;
+mod wire;
 
 pub use client_event::{ClientEvent, ClientEventKind};
 pub use decode::{Append, Decoded, Decoder};
@@ -41,7 +42,7 @@ pub use response_object::{
     ErrorObject, ResponseObject, ResponseStatus, StatusDetails, TranscriptionUsage, Usage,
 };
 pub use response_request::{InputItem, ResponseRequest};
-pub use server_event::{Part, ServerEvent};
+pub use server_event::{ContentPart, ItemPlace, OnlyPart, ServerEvent};
 pub use session_object::{SessionObject, Transcription};
 pub use session_update::{
     Eagerness, SessionKind, SessionUpdate, TranscriptionUpdate, Truncation, TurnDetection,

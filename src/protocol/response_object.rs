@@ -7,10 +7,10 @@ use crate::audio::AudioFormat;
 use crate::message::TokenUsage;
 
 use super::audio_format::ShownFormat;
-use super::encode::seconds;
 use super::id::{ConversationId, ResponseId};
 use super::item::{Item, ItemStatus};
 use super::output::{MaxTokens, Modality};
+use super::wire::seconds;
 
 /// A response, as it is at that moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,9 +90,11 @@ pub struct Usage {
 }
 
 /// Cost of a transcription: the length of the audio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "type", rename = "duration")]
 pub struct TranscriptionUsage {
     /// Milliseconds of audio.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
     pub audio_ms: u32,
 }
 
@@ -185,15 +187,6 @@ impl Serialize for Usage {
         )?;
         let details = json!({"text_tokens": written, "audio_tokens": spoken});
         map.serialize_entry("output_token_details", &details)?;
-        map.end()
-    }
-}
-
-impl Serialize for TranscriptionUsage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("type", "duration")?;
-        map.serialize_entry("seconds", &seconds(self.audio_ms))?;
         map.end()
     }
 }

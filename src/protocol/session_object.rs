@@ -11,6 +11,7 @@ use super::id::SessionId;
 use super::output::{MaxTokens, Modality};
 use super::session_update::{SessionKind, Truncation, TurnDetection, TurnMode};
 use super::tool::{ShownChoice, ShownTool};
+use super::wire::decimal;
 
 /// The effective configuration of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,11 +67,6 @@ pub struct Transcription {
     /// Vocabulary hint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-}
-
-/// The shortest decimal that is this `f32`: 0.8 and not 0.800000011920929.
-fn decimal(number: f32) -> serde_json::Value {
-    number.to_string().parse::<f64>().map_or(serde_json::Value::Null, Into::into)
 }
 
 impl Serialize for TurnDetection {
@@ -159,17 +155,5 @@ impl Serialize for SessionObject {
         });
         map.serialize_entry("audio", &json!({"input": input, "output": output}))?;
         map.end()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decimals_are_short() {
-        assert_eq!(decimal(0.8).to_string(), "0.8");
-        assert_eq!(decimal(1.1).to_string(), "1.1");
-        assert_eq!(decimal(1.0).to_string(), "1.0");
     }
 }

@@ -10,8 +10,8 @@ use crate::audio::SampleRate;
 use crate::language::Language;
 use crate::message::{CommitId, FailureCode, Moment, SttEvent, UtteranceId, VadEvent};
 use crate::protocol::{
-    Content, ErrorObject, Fault, Item, ItemId, ItemStatus, ProtocolError, ResponseRequest, ServerEvent,
-    SessionKind, StatusDetails, TranscriptionUsage, TurnMode, fresh_segment_id,
+    Content, ErrorObject, Fault, Item, ItemId, ItemStatus, OnlyPart, ProtocolError, ResponseRequest,
+    ServerEvent, SessionKind, Speaker, StatusDetails, TranscriptionUsage, TurnMode, fresh_segment_id,
 };
 
 use super::response::{Wait, failure};
@@ -197,7 +197,7 @@ impl Session {
         if interrupts {
             self.command(Command::BumpGeneration);
         }
-        self.send(ServerEvent::SpeechStarted { item, audio_start_ms: start_ms });
+        self.send(ServerEvent::SpeechStarted { audio_start_ms: start_ms, item_id: item });
         if interrupts {
             self.stop_response(StatusDetails::TurnDetected);
         }
@@ -210,9 +210,9 @@ impl Session {
             return;
         };
         open.stopped = true;
-        let item = open.item.clone();
+        let item_id = open.item.clone();
         self.timers.stop(Timer::MicrophoneGap);
-        self.send(ServerEvent::SpeechStopped { item, audio_end_ms: end_ms });
+        self.send(ServerEvent::SpeechStopped { audio_end_ms: end_ms, item_id });
     }
 
     fn committed(&mut self, utterance: UtteranceId, commit: Option<CommitId>, audio_ms: u32) {
@@ -228,7 +228,7 @@ impl Session {
         if let Some(open) = &open {
             if by_detector && !open.stopped {
                 let audio_end_ms = open.start_ms.saturating_add(audio_ms);
-                self.send(ServerEvent::SpeechStopped { item: open.item.clone(), audio_end_ms });
+                self.send(ServerEvent::SpeechStopped { audio_end_ms, item_id: open.item.clone() });
             }
             self.timers.stop(Timer::MicrophoneGap);
         }
@@ -238,10 +238,11 @@ impl Session {
         self.hearing.last_committed = self.hearing.last_committed.max(Some(utterance));
         self.timers.stop(Timer::Idle);
         self.heard_ms = self.heard_ms.saturating_add(audio_ms);
-        self.send(ServerEvent::Committed { item: item.clone(), previous: self.conversation.last() });
+        let previous_item_id = self.conversation.last();
+        self.send(ServerEvent::Committed { previous_item_id, item_id: item.clone() });
         let message = Item::heard(item.clone(), ItemStatus::InProgress, Content::InputAudio(None));
-        let previous = self.conversation.push(message.clone());
-        self.send(ServerEvent::ItemAdded { item: Box::new(message), previous });
+        let previous_item_id = self.conversation.push(message.clone());
+        self.send(ServerEvent::ItemAdded { previous_item_id, item: Box::new(message) });
 
         let answer =
             by_detector && self.settings.turn_detection.is_some_and(|detection| detection.create_response);
@@ -278,8 +279,9 @@ impl Session {
     fn commit_refused(&mut self, commit: CommitId, audio_ms: u32, now: Moment) {
         match self.hearing.answered(commit) {
             Some(Asked::Commit { event_id }) => {
-                let error = ProtocolError::from(Fault::CommitEmpty { audio_ms });
-                self.send(ServerEvent::Error(error.with_event_id(event_id.as_deref())));
+                let fault = Fault::CommitEmpty { audio_ms };
+                let error = ProtocolError::from(fault).with_event_id(event_id.as_deref());
+                self.send(ServerEvent::Error { error });
             }
             // The speech is still open: look again later.
             Some(Asked::Gap) => self.watch_microphone(now),
@@ -294,13 +296,13 @@ impl Session {
 
     /// Ends an item whose audio nobody listens to.
     fn leave_unheard(&mut self, item: ItemId, why: &Fault) {
-        if let Some((done, previous)) = self.conversation.hear(&item, ItemStatus::Incomplete, None) {
-            self.send(ServerEvent::ItemDone { item: Box::new(done), previous });
+        if let Some((done, previous_item_id)) = self.conversation.hear(&item, ItemStatus::Incomplete, None) {
+            self.send(ServerEvent::ItemDone { previous_item_id, item: Box::new(done) });
         }
         if self.settings.transcription.is_some() {
             let (kind, code) = (why.kind(), why.code().unwrap_or_default());
             let error = ErrorObject { kind, code, message: why.to_string() };
-            self.send(ServerEvent::TranscriptionFailed { item, error });
+            self.send(ServerEvent::TranscriptionFailed { item_id: item, content_index: OnlyPart, error });
         }
     }
 
@@ -344,9 +346,9 @@ impl Session {
         if let Some(Transcript { committed: Some(committed), text, told, .. }) = transcript {
             let words = words_of(text);
             if words.len() > *told {
-                let (item, delta) = (committed.item.clone(), words[*told..].to_owned());
+                let (item_id, delta) = (committed.item.clone(), words[*told..].to_owned());
                 *told = words.len();
-                self.send(ServerEvent::TranscriptionDelta { item, delta });
+                self.send(ServerEvent::TranscriptionDelta { item_id, content_index: OnlyPart, delta });
             }
         }
     }
@@ -371,21 +373,31 @@ impl Session {
             self.user_language.hear(&words, set_language(&self.settings), language);
             self.tell_recogniser();
         }
-        if let Some((done, previous)) = self.conversation.hear(&item, status, heard) {
-            self.send(ServerEvent::ItemDone { item: Box::new(done), previous });
+        if let Some((done, previous_item_id)) = self.conversation.hear(&item, status, heard) {
+            self.send(ServerEvent::ItemDone { previous_item_id, item: Box::new(done) });
         }
         self.owed |= answer && outcome.is_ok() && !words.is_empty();
         if self.settings.transcription.is_some() {
+            let (item_id, content_index) = (item, OnlyPart);
             if self.settings.kind == SessionKind::Transcription && !words.is_empty() {
-                let (item, id, text) = (item.clone(), fresh_segment_id(), words.clone());
-                self.send(ServerEvent::TranscriptionSegment { item, id, text, audio_ms });
+                self.send(ServerEvent::TranscriptionSegment {
+                    item_id: item_id.clone(),
+                    content_index,
+                    id: fresh_segment_id(),
+                    text: words.clone(),
+                    speaker: Speaker::User,
+                    start_ms: 0,
+                    end_ms: audio_ms,
+                });
             }
             self.send(match outcome {
                 Ok(()) => {
                     let usage = TranscriptionUsage { audio_ms };
-                    ServerEvent::TranscriptionCompleted { item, transcript: words, usage }
+                    ServerEvent::TranscriptionCompleted { item_id, content_index, transcript: words, usage }
                 }
-                Err(code) => ServerEvent::TranscriptionFailed { item, error: failure(code, "") },
+                Err(code) => {
+                    ServerEvent::TranscriptionFailed { item_id, content_index, error: failure(code, "") }
+                }
             });
         }
         self.replace_wait(Wait::Transcript(utterance), None);
@@ -410,18 +422,20 @@ impl Session {
         if self.response.is_some() || self.hearing.is_open() || self.phase != Phase::Open {
             return;
         }
-        let (item, audio_start_ms, audio_end_ms) =
+        let (item_id, audio_start_ms, audio_end_ms) =
             (ItemId::fresh(), self.idle_from_ms, self.hearing.audio_ms());
-        self.send(ServerEvent::TimeoutTriggered { item: item.clone(), audio_start_ms, audio_end_ms });
-        self.send(ServerEvent::Committed { item: item.clone(), previous: self.conversation.last() });
-        let silence = Item::heard(item.clone(), ItemStatus::Completed, Content::Silence);
-        let previous = self.conversation.push(silence.clone());
-        let silence = Box::new(silence);
-        self.send(ServerEvent::ItemAdded { item: silence.clone(), previous: previous.clone() });
-        self.send(ServerEvent::ItemDone { item: silence, previous });
+        self.send(ServerEvent::TimeoutTriggered { audio_start_ms, audio_end_ms, item_id: item_id.clone() });
+        let previous_item_id = self.conversation.last();
+        self.send(ServerEvent::Committed { previous_item_id, item_id: item_id.clone() });
+        let silence = Item::heard(item_id.clone(), ItemStatus::Completed, Content::Silence);
+        let previous_item_id = self.conversation.push(silence.clone());
+        let item = Box::new(silence);
+        self.send(ServerEvent::ItemAdded { previous_item_id: previous_item_id.clone(), item: item.clone() });
+        self.send(ServerEvent::ItemDone { previous_item_id, item });
         if self.settings.transcription.is_some() {
             let usage = TranscriptionUsage { audio_ms: audio_end_ms.saturating_sub(audio_start_ms) };
-            self.send(ServerEvent::TranscriptionCompleted { item, transcript: String::new(), usage });
+            let (content_index, transcript) = (OnlyPart, String::new());
+            self.send(ServerEvent::TranscriptionCompleted { item_id, content_index, transcript, usage });
         }
         self.start_response(ResponseRequest::default());
     }

@@ -57,7 +57,7 @@ use crate::message::{
 };
 use crate::protocol::{
     ClientEvent, ClientEventKind, ClientItem, Content, ErrorObject, Fault, Item, ItemBody, ItemStatus,
-    ProtocolError, ServerEvent, SessionId, SessionKind, SessionObject, SessionUpdate,
+    OnlyPart, ProtocolError, ServerEvent, SessionId, SessionKind, SessionObject, SessionUpdate,
 };
 
 use conversation::Conversation;
@@ -246,7 +246,7 @@ impl Session {
             timers: Timers::default(),
             phase: Phase::Open,
         };
-        session.send(ServerEvent::SessionCreated(Box::new(session.settings.clone())));
+        session.send(ServerEvent::SessionCreated { session: Box::new(session.settings.clone()) });
         session.command(Command::InputFormat(session.settings.input_format));
         session.command(Command::VadSettings(settings::vad_settings(&session.settings)));
         session.command(Command::TtsSettings(session.voice));
@@ -267,7 +267,7 @@ impl Session {
         self.now = now;
         match input {
             Input::Event(event) => self.client_event(event),
-            Input::Rejected(error) => self.send(ServerEvent::Error(error)),
+            Input::Rejected(error) => self.send(ServerEvent::Error { error }),
             Input::Appended { samples } => {
                 self.hearing.append(samples, self.settings.input_format.rate(), now);
             }
@@ -321,7 +321,8 @@ impl Session {
             ClientEventKind::ResponseCancel { response_id } => self.cancel_response(response_id.as_deref()),
         };
         if let Err(fault) = outcome {
-            self.send(ServerEvent::Error(ProtocolError::from(fault).with_event_id(event_id.as_deref())));
+            let error = ProtocolError::from(fault).with_event_id(event_id.as_deref());
+            self.send(ServerEvent::Error { error });
         }
     }
 
@@ -348,7 +349,7 @@ impl Session {
         self.conversation.truncation = next.truncation;
         self.settings = next;
         self.tell_recogniser();
-        self.send(ServerEvent::SessionUpdated(Box::new(self.settings.clone())));
+        self.send(ServerEvent::SessionUpdated { session: Box::new(self.settings.clone()) });
         Ok(())
     }
 
@@ -369,16 +370,16 @@ impl Session {
             check_samples(audio, self.settings.input_format)?;
             item.status = ItemStatus::InProgress;
         }
-        let previous = self.conversation.insert(item.clone(), place)?;
+        let previous_item_id = self.conversation.insert(item.clone(), place)?;
         if let Some(audio) = audio {
             let id = item.id.clone();
-            self.send(ServerEvent::ItemAdded { item: Box::new(item), previous });
+            self.send(ServerEvent::ItemAdded { previous_item_id, item: Box::new(item) });
             self.hear(id, audio);
             return Ok(());
         }
         let item = Box::new(item);
-        self.send(ServerEvent::ItemAdded { item: item.clone(), previous: previous.clone() });
-        self.send(ServerEvent::ItemDone { item, previous });
+        self.send(ServerEvent::ItemAdded { previous_item_id: previous_item_id.clone(), item: item.clone() });
+        self.send(ServerEvent::ItemDone { previous_item_id, item });
         Ok(())
     }
 
@@ -408,14 +409,14 @@ impl Session {
     }
 
     fn delete_item(&mut self, id: &str) -> Result<(), Fault> {
-        let item = self.conversation.delete(id)?;
-        self.send(ServerEvent::ItemDeleted { item });
+        let item_id = self.conversation.delete(id)?;
+        self.send(ServerEvent::ItemDeleted { item_id });
         Ok(())
     }
 
     fn truncate_item(&mut self, id: &str, audio_end_ms: u32) -> Result<(), Fault> {
-        let item = self.conversation.truncate(id, audio_end_ms)?;
-        self.send(ServerEvent::ItemTruncated { item, audio_end_ms });
+        let item_id = self.conversation.truncate(id, audio_end_ms)?;
+        self.send(ServerEvent::ItemTruncated { item_id, content_index: OnlyPart, audio_end_ms });
         Ok(())
     }
 
@@ -453,7 +454,7 @@ impl Session {
         if self.response.is_some() {
             self.command(Command::BumpGeneration);
         }
-        self.send(ServerEvent::Error(error.clone()));
+        self.send(ServerEvent::Error { error: error.clone() });
         self.fail_responses(&ErrorObject { kind: error.fault().kind(), code, message: error.to_string() });
         self.command(Command::Close { code: GOING_AWAY, reason: error.to_string() });
     }

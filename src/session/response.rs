@@ -10,8 +10,9 @@ use crate::message::{
     TokenUsage, ToolChoice, UtteranceId,
 };
 use crate::protocol::{
-    AudioDelta, Content, ErrorObject, InputItem, Item, ItemBody, ItemId, ItemStatus, MaxTokens, Modality,
-    Part, ResponseId, ResponseObject, ResponseStatus, ServerEvent, Usage, fresh_call_id,
+    AudioDelta, Content, ContentPart, ErrorObject, InputItem, Item, ItemBody, ItemId, ItemPlace, ItemStatus,
+    MaxTokens, Modality, OnlyPart, ResponseId, ResponseObject, ResponseStatus, ServerEvent, Usage,
+    fresh_call_id,
 };
 
 use super::conversation::Conversation;
@@ -114,11 +115,15 @@ impl Response {
         if delta.is_empty() {
             return;
         }
-        let part = self.open_message(outbox, conversation);
+        let place = self.open_message(outbox, conversation);
         if let Some(Open::Message { spoken, .. }) = &mut self.open {
             spoken.push(&delta);
         }
-        outbox.send(ServerEvent::TextDelta { part, kind: self.modality, delta });
+        let content_index = OnlyPart;
+        outbox.send(match self.modality {
+            Modality::Audio => ServerEvent::TranscriptDelta { place, content_index, delta },
+            Modality::Text => ServerEvent::TextDelta { place, content_index, delta },
+        });
     }
 
     /// Where `samples` samples that are sent now belong. Its message has been opened.
@@ -155,11 +160,11 @@ impl Response {
                 self.open = Some(Open::Call { id, call });
             }
             CallPiece::Arguments(chunk) => {
-                let part = self.part();
-                if let (Some(part), Some(Open::Call { call, .. })) = (part, &mut self.open) {
+                let place = self.place();
+                if let (Some(place), Some(Open::Call { call, .. })) = (place, &mut self.open) {
                     call.arguments.push_str(chunk.as_str());
                     let (call_id, delta) = (call.call_id.clone(), chunk.as_str().to_owned());
-                    outbox.send(ServerEvent::ArgumentsDelta { part, call_id, delta });
+                    outbox.send(ServerEvent::ArgumentsDelta { place, call_id, delta });
                 }
             }
             CallPiece::End => {
@@ -171,73 +176,78 @@ impl Response {
     }
 
     /// The place of the message that is being filled, announced if there was none.
-    pub(super) fn open_message(&mut self, outbox: &mut Outbox, conversation: &mut Conversation) -> Part {
-        if let (Some(part), Some(Open::Message { .. })) = (self.part(), &self.open) {
-            return part;
+    pub(super) fn open_message(&mut self, outbox: &mut Outbox, conversation: &mut Conversation) -> ItemPlace {
+        if let (Some(place), Some(Open::Message { .. })) = (self.place(), &self.open) {
+            return place;
         }
         // Whoever calls a function ends the call before saying something.
         self.close(ItemStatus::Incomplete, outbox, conversation);
         let id = ItemId::fresh();
         let item = Item::answer(id.clone(), ItemStatus::InProgress, Vec::new());
         self.announce(item, outbox, conversation);
-        let part = Part { response: self.id.clone(), item: id.clone(), output_index: self.output_index() };
+        let place = self.place_of(id.clone());
         self.open = Some(Open::Message { id, spoken: Spoken::new(self.format.rate()) });
-        outbox.send(ServerEvent::ContentPartAdded { part: part.clone(), kind: self.modality });
-        part
+        let part = ContentPart::new(self.modality, String::new());
+        outbox.send(ServerEvent::ContentPartAdded { place: place.clone(), content_index: OnlyPart, part });
+        place
     }
 
     fn announce(&self, item: Item, outbox: &mut Outbox, conversation: &mut Conversation) {
         outbox.send(ServerEvent::OutputItemAdded {
-            response: self.id.clone(),
+            response_id: self.id.clone(),
             output_index: self.output_index(),
             item: Box::new(item.clone()),
         });
         if !self.out_of_band {
-            let previous = conversation.push(item.clone());
-            outbox.send(ServerEvent::ItemAdded { item: Box::new(item), previous });
+            let previous_item_id = conversation.push(item.clone());
+            outbox.send(ServerEvent::ItemAdded { previous_item_id, item: Box::new(item) });
         }
     }
 
     /// Ends the item that is being filled, if there is one.
     pub(super) fn close(&mut self, status: ItemStatus, outbox: &mut Outbox, conversation: &mut Conversation) {
-        let (Some(part), Some(open)) = (self.part(), self.open.take()) else {
+        let (Some(place), Some(open)) = (self.place(), self.open.take()) else {
             return;
         };
-        let output_index = part.output_index;
+        let (response_id, output_index) = (place.response_id.clone(), place.output_index);
         let (item, spoken) = match open {
             Open::Message { id, spoken } => {
-                let text = spoken.text().to_owned();
-                if self.modality == Modality::Audio {
-                    outbox.send(ServerEvent::AudioDone { part: part.clone() });
-                }
-                let kind = self.modality;
-                outbox.send(ServerEvent::TextDone { part: part.clone(), kind, text: text.clone() });
-                outbox.send(ServerEvent::ContentPartDone { part, kind, text: text.clone() });
-                self.spoken_ms = self.spoken_ms.saturating_add(spoken.millis());
+                let (text, content_index) = (spoken.text().to_owned(), OnlyPart);
                 let content = match self.modality {
-                    Modality::Audio => Content::OutputAudio(text),
-                    Modality::Text => Content::OutputText(text),
+                    Modality::Audio => {
+                        outbox.send(ServerEvent::AudioDone { place: place.clone(), content_index });
+                        let (place, transcript) = (place.clone(), text.clone());
+                        outbox.send(ServerEvent::TranscriptDone { place, content_index, transcript });
+                        Content::OutputAudio(text.clone())
+                    }
+                    Modality::Text => {
+                        let place = place.clone();
+                        outbox.send(ServerEvent::TextDone { place, content_index, text: text.clone() });
+                        Content::OutputText(text.clone())
+                    }
                 };
+                let part = ContentPart::new(self.modality, text);
+                outbox.send(ServerEvent::ContentPartDone { place, content_index, part });
+                self.spoken_ms = self.spoken_ms.saturating_add(spoken.millis());
                 (Item::answer(id, status, vec![content]), Some(spoken))
             }
             Open::Call { id, call } => {
                 // Clients act on this event: of a call that was broken off there is none.
                 if status == ItemStatus::Completed {
                     let FunctionCall { call_id, name, arguments } = call.clone();
-                    outbox.send(ServerEvent::ArgumentsDone { part, call_id, name, arguments });
+                    outbox.send(ServerEvent::ArgumentsDone { place, call_id, name, arguments });
                 }
                 (Item { id, status, body: ItemBody::Call(call) }, None)
             }
         };
-        let response = self.id.clone();
-        outbox.send(ServerEvent::OutputItemDone { response, output_index, item: Box::new(item.clone()) });
+        outbox.send(ServerEvent::OutputItemDone { response_id, output_index, item: Box::new(item.clone()) });
         self.done.push(item.clone());
         // An item out of band is not in the conversation.
-        if let Some((item, previous)) = conversation.finish(item) {
+        if let Some((item, previous_item_id)) = conversation.finish(item) {
             if let Some(spoken) = spoken.filter(|_| self.modality == Modality::Audio) {
                 conversation.keep_spoken(&item.id, spoken);
             }
-            outbox.send(ServerEvent::ItemDone { item: Box::new(item), previous });
+            outbox.send(ServerEvent::ItemDone { previous_item_id, item: Box::new(item) });
         }
     }
 
@@ -264,9 +274,15 @@ impl Response {
         })
     }
 
-    fn part(&self) -> Option<Part> {
+    /// The place of the item that is being filled.
+    fn place(&self) -> Option<ItemPlace> {
         let (Open::Message { id, .. } | Open::Call { id, .. }) = self.open.as_ref()?;
-        Some(Part { response: self.id.clone(), item: id.clone(), output_index: self.output_index() })
+        Some(self.place_of(id.clone()))
+    }
+
+    /// The place of an item with this id, if it is the next one.
+    fn place_of(&self, item_id: ItemId) -> ItemPlace {
+        ItemPlace { response_id: self.id.clone(), item_id, output_index: self.output_index() }
     }
 
     /// Index of the item that is being filled, or of the next one.

@@ -111,8 +111,8 @@ impl Session {
         response.format = format.unwrap_or(settings.output_format);
         response.voice = voice.unwrap_or_else(|| settings.voice.clone());
         response.metadata = metadata;
-        let object = response.object(&self.conversation, ResponseStatus::InProgress, None);
-        self.send(ServerEvent::ResponseCreated(object));
+        let created = response.object(&self.conversation, ResponseStatus::InProgress, None);
+        self.send(ServerEvent::ResponseCreated { response: created });
         let key = response.key;
         if response.is_aside() {
             self.asides.push(response);
@@ -263,7 +263,7 @@ impl Session {
                 response.call(&piece, outbox, conversation);
             }),
             AnswerEvent::RateLimits(limits) => {
-                self.with(response, |_, outbox, _| outbox.send(ServerEvent::RateLimitsUpdated(limits)));
+                self.with(response, |_, outbox, _| outbox.send(ServerEvent::RateLimitsUpdated { rate_limits: limits }));
             }
             AnswerEvent::End { finish, usage } if self.is_asked(response) => {
                 let status = match finish {
@@ -368,8 +368,8 @@ impl Session {
         response.close(status.item_status(), &mut self.outbox, &mut self.conversation);
         let usage = Usage { tokens: usage.unwrap_or(response.spent), ..Usage::default() };
         let broken_off = !matches!(status, ResponseStatus::Completed | ResponseStatus::Incomplete(_));
-        let object = response.object(&self.conversation, status, Some(usage));
-        self.send(ServerEvent::ResponseDone(object));
+        let done = response.object(&self.conversation, status, Some(usage));
+        self.send(ServerEvent::ResponseDone { response: done });
         match self.phase {
             Phase::Open if aside.is_some() => {}
             Phase::Open => {

@@ -95,7 +95,7 @@ async fn admit(socket: WebSocket, shared: Arc<Shared>, kind: Option<SessionKind>
 /// One error event, then the close. Touches no unit and is no error of a session.
 async fn refuse(socket: WebSocket, error: ProtocolError, code: u16, reason: &str) {
     let (mut sink, mut stream) = socket.split();
-    let event = ServerEvent::Error(error);
+    let event = ServerEvent::Error { error };
     let mut text = String::new();
     event.encode(EventIds::new().fresh(), &mut text);
     if sink.send(Message::Text(text.into())).await.is_ok() {

@@ -88,14 +88,14 @@ impl Roster {
     pub fn count(&self, event: &ServerEvent) {
         match event {
             ServerEvent::SpeechStarted { .. } => lock(&self.totals).turns += 1,
-            ServerEvent::Error(error) => {
+            ServerEvent::Error { error } => {
                 *lock(&self.totals).errors_by_type.entry(error.fault().kind()).or_default() += 1;
             }
             ServerEvent::TranscriptionCompleted { usage, .. } => {
                 lock(&self.totals).audio_ms += u64::from(usage.audio_ms);
             }
             ServerEvent::ArgumentsDone { .. } => lock(&self.totals).tool_calls += 1,
-            ServerEvent::ResponseDone(response) => {
+            ServerEvent::ResponseDone { response } => {
                 let mut totals = lock(&self.totals);
                 match &response.status {
                     ResponseStatus::Cancelled(_) => totals.responses_cancelled += 1,
