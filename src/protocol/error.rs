@@ -239,87 +239,78 @@ pub enum Fault {
     /// The server is going down.
     #[error("the server is shutting down")]
     ShuttingDown,
-    /// The client does not read what it is sent.
-    #[error("the client reads too slowly: the backlog of unsent events is full")]
-    SlowReader,
 }
 
 impl Fault {
     /// `error.type` on the wire.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            // The reference has no name for it. Source: huggingface/speech-to-speech 9f59bc7, `websocket_router.py`.
-            Self::SessionLimit { .. } => "session_limit_reached",
-            Self::ShuttingDown => "server_error",
-            _ => "invalid_request_error",
-        }
+    pub fn kind(&self) -> &'static str {
+        self.on_wire().kind
     }
 
     /// `error.code` on the wire. Names of the OpenAI API where it has one.
     #[must_use]
-    pub const fn code(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::NotJson { .. } => "invalid_json",
-            Self::TooComplex { .. } | Self::EventTooLarge { .. } => "event_too_large",
-            Self::NotAnObject { .. } | Self::BinaryMessage => "invalid_event",
-            Self::Missing { .. } => "missing_required_parameter",
-            Self::WrongType { .. } => "invalid_type",
-            Self::WrongValue { .. } | Self::NotSpoken { .. } | Self::NotSent { .. } => "invalid_value",
-            Self::NotOnWebSocket => "not_on_websocket",
-            Self::TooLong { .. } => "string_above_max_length",
-            Self::NotImplemented { .. } => "not_implemented",
-            Self::BadBase64 => "invalid_base64",
-            Self::OddBytes { .. } => "invalid_audio_length",
-            Self::AppendTooLarge { .. } => "append_too_large",
-            Self::CommitEmpty { .. } => "input_audio_buffer_commit_empty",
-            Self::ActiveResponse { .. } => "conversation_already_has_active_response",
-            Self::NothingToCancel { .. } => "response_cancel_not_active",
-            Self::ItemNotFound { code, .. } => code,
-            Self::CallNotFound { .. } => "invalid_tool_call_id",
-            Self::CallTaken { .. } => "tool_call_already_exists",
-            Self::ImagesNotSeen { .. } => "image_not_supported",
-            Self::ImageAddress { .. } => "image_url_not_allowed",
-            Self::Speaking => "input_audio_busy",
-            Self::ItemSamples { .. } => "invalid_audio_length",
-            Self::TooManyResponses { .. } => "too_many_responses",
-            Self::NoResponses => "invalid_session_type",
-            Self::KindFixed { .. } => "cannot_update_session_type",
-            Self::ItemExists { .. } => "item_create_duplicate_item_id",
-            Self::VoiceFixed { .. } => "cannot_update_voice",
-            Self::SessionLimit { .. } => return None,
-            Self::SessionExpired { .. } => "session_expired",
-            Self::ShuttingDown => "server_shutting_down",
-            Self::SlowReader => "slow_reader",
-        })
+    pub fn code(&self) -> Option<&'static str> {
+        self.on_wire().code
     }
 
     /// `error.param` on the wire: the path of the field that is wrong.
     #[must_use]
     pub fn param(&self) -> Option<&str> {
+        self.on_wire().param
+    }
+
+    fn on_wire(&self) -> OnWire<'_> {
         match self {
-            Self::Missing { param }
-            | Self::WrongType { param, .. }
-            | Self::WrongValue { param, .. }
-            | Self::TooLong { param, .. }
-            | Self::NotImplemented { param, .. }
-            | Self::CallNotFound { param, .. }
-            | Self::ItemNotFound { param, .. } => Some(param),
-            Self::BadBase64 | Self::OddBytes { .. } | Self::AppendTooLarge { .. } => Some("audio"),
-            Self::ItemExists { .. } => Some("item.id"),
-            Self::CallTaken { .. } => Some("item.call_id"),
-            Self::ImagesNotSeen { param } | Self::ImageAddress { param } => Some(param),
-            Self::Speaking | Self::ItemSamples { .. } => Some("item.content"),
-            Self::NoResponses => Some("type"),
-            Self::KindFixed { .. } => Some("session.type"),
-            Self::NotSpoken { .. } => Some("item_id"),
-            Self::NotSent { .. } => Some("audio_end_ms"),
-            Self::NotOnWebSocket => Some("type"),
-            Self::VoiceFixed { param, .. } => Some(param),
-            Self::NothingToCancel { .. } => Some("response_id"),
-            _ => None,
+            Self::NotJson { .. } => invalid("invalid_json", None),
+            Self::TooComplex { .. } | Self::EventTooLarge { .. } => invalid("event_too_large", None),
+            Self::NotAnObject { .. } | Self::BinaryMessage => invalid("invalid_event", None),
+            Self::Missing { param } => invalid("missing_required_parameter", Some(param)),
+            Self::WrongType { param, .. } => invalid("invalid_type", Some(param)),
+            Self::WrongValue { param, .. } => invalid("invalid_value", Some(param)),
+            Self::TooLong { param, .. } => invalid("string_above_max_length", Some(param)),
+            Self::NotImplemented { param, .. } => invalid("not_implemented", Some(param)),
+            Self::BadBase64 => invalid("invalid_base64", Some("audio")),
+            Self::OddBytes { .. } => invalid("invalid_audio_length", Some("audio")),
+            Self::AppendTooLarge { .. } => invalid("append_too_large", Some("audio")),
+            Self::CommitEmpty { .. } => invalid("input_audio_buffer_commit_empty", None),
+            Self::ActiveResponse { .. } => invalid("conversation_already_has_active_response", None),
+            Self::NothingToCancel { .. } => invalid("response_cancel_not_active", Some("response_id")),
+            Self::ItemNotFound { code, param, .. } => invalid(code, Some(param)),
+            Self::NotSpoken { .. } => invalid("invalid_value", Some("item_id")),
+            Self::NotSent { .. } => invalid("invalid_value", Some("audio_end_ms")),
+            Self::NotOnWebSocket => invalid("not_on_websocket", Some("type")),
+            Self::CallNotFound { param, .. } => invalid("invalid_tool_call_id", Some(param)),
+            Self::CallTaken { .. } => invalid("tool_call_already_exists", Some("item.call_id")),
+            Self::ImagesNotSeen { param } => invalid("image_not_supported", Some(param)),
+            Self::ImageAddress { param } => invalid("image_url_not_allowed", Some(param)),
+            Self::Speaking => invalid("input_audio_busy", Some("item.content")),
+            Self::ItemSamples { .. } => invalid("invalid_audio_length", Some("item.content")),
+            Self::TooManyResponses { .. } => invalid("too_many_responses", None),
+            Self::NoResponses => invalid("invalid_session_type", Some("type")),
+            Self::KindFixed { .. } => invalid("cannot_update_session_type", Some("session.type")),
+            Self::ItemExists { .. } => invalid("item_create_duplicate_item_id", Some("item.id")),
+            Self::VoiceFixed { param, .. } => invalid("cannot_update_voice", Some(param)),
+            // The reference has no name for it. Source: huggingface/speech-to-speech 9f59bc7, `websocket_router.py`.
+            Self::SessionLimit { .. } => OnWire { kind: "session_limit_reached", code: None, param: None },
+            Self::SessionExpired { .. } => invalid("session_expired", None),
+            Self::ShuttingDown => {
+                OnWire { kind: "server_error", code: Some("server_shutting_down"), param: None }
+            }
         }
     }
+}
+
+/// Members of the wire's `error` beside its `message`.
+struct OnWire<'a> {
+    kind: &'static str,
+    code: Option<&'static str>,
+    param: Option<&'a str>,
+}
+
+/// An `invalid_request_error`: almost every fault is the client's.
+const fn invalid<'a>(code: &'static str, param: Option<&'a str>) -> OnWire<'a> {
+    OnWire { kind: "invalid_request_error", code: Some(code), param }
 }
 
 /// One `error` event: what is wrong, and with which client event.
@@ -331,48 +322,6 @@ pub struct ProtocolError {
 }
 
 impl ProtocolError {
-    /// The audio of an append is not base64.
-    #[must_use]
-    pub fn bad_base64() -> Self {
-        Fault::BadBase64.into()
-    }
-
-    /// The audio of an append has `found` bytes, an odd number.
-    #[must_use]
-    pub fn odd_bytes(found: usize) -> Self {
-        Fault::OddBytes { found }.into()
-    }
-
-    /// The audio of an append has `found` bytes, more than [`APPEND_BYTES_MAX`].
-    #[must_use]
-    pub fn append_too_large(found: usize) -> Self {
-        Fault::AppendTooLarge { found }.into()
-    }
-
-    /// A binary WebSocket message.
-    #[must_use]
-    pub fn binary_message() -> Self {
-        Fault::BinaryMessage.into()
-    }
-
-    /// All `units` units of the pool are claimed.
-    #[must_use]
-    pub fn session_limit_reached(units: usize) -> Self {
-        Fault::SessionLimit { units }.into()
-    }
-
-    /// The server is going down.
-    #[must_use]
-    pub fn server_shutting_down() -> Self {
-        Fault::ShuttingDown.into()
-    }
-
-    /// The client does not read.
-    #[must_use]
-    pub fn slow_reader() -> Self {
-        Fault::SlowReader.into()
-    }
-
     /// The same error, tied to the client event with this id.
     #[must_use]
     pub fn with_event_id(mut self, event_id: Option<&str>) -> Self {
@@ -402,11 +351,12 @@ impl From<Fault> for ProtocolError {
 /// The wire's `error`.
 impl Serialize for ProtocolError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let OnWire { kind, code, param } = self.fault.on_wire();
         let mut map = serializer.serialize_map(Some(5))?;
-        map.serialize_entry("type", self.fault.kind())?;
-        map.serialize_entry("code", &self.fault.code())?;
+        map.serialize_entry("type", kind)?;
+        map.serialize_entry("code", &code)?;
         map.serialize_entry("message", &self.fault.to_string())?;
-        map.serialize_entry("param", &self.fault.param())?;
+        map.serialize_entry("param", &param)?;
         map.serialize_entry("event_id", &self.event_id)?;
         map.end()
     }
@@ -427,32 +377,28 @@ mod tests {
 
     #[test]
     fn the_edges_errors_have_their_place_on_the_wire() {
-        for (error, kind, code, param) in [
-            (ProtocolError::bad_base64(), "invalid_request_error", Some("invalid_base64"), Some("audio")),
+        for (fault, kind, code, param) in [
+            (Fault::BadBase64, "invalid_request_error", Some("invalid_base64"), Some("audio")),
             (
-                ProtocolError::odd_bytes(481),
+                Fault::OddBytes { found: 481 },
                 "invalid_request_error",
                 Some("invalid_audio_length"),
                 Some("audio"),
             ),
             (
-                ProtocolError::append_too_large(1),
+                Fault::AppendTooLarge { found: 1 },
                 "invalid_request_error",
                 Some("append_too_large"),
                 Some("audio"),
             ),
-            (ProtocolError::binary_message(), "invalid_request_error", Some("invalid_event"), None),
-            (ProtocolError::session_limit_reached(4), "session_limit_reached", None, None),
-            (ProtocolError::server_shutting_down(), "server_error", Some("server_shutting_down"), None),
-            (ProtocolError::slow_reader(), "invalid_request_error", Some("slow_reader"), None),
+            (Fault::BinaryMessage, "invalid_request_error", Some("invalid_event"), None),
+            (Fault::SessionLimit { units: 4 }, "session_limit_reached", None, None),
+            (Fault::ShuttingDown, "server_error", Some("server_shutting_down"), None),
         ] {
-            assert_eq!(
-                (error.fault().kind(), error.fault().code(), error.fault().param()),
-                (kind, code, param)
-            );
-            assert!(!error.to_string().ends_with('.'));
+            assert_eq!((fault.kind(), fault.code(), fault.param()), (kind, code, param));
+            assert!(!fault.to_string().ends_with('.'));
         }
-        assert!(ProtocolError::session_limit_reached(4).to_string().contains("all 4"));
+        assert!(Fault::SessionLimit { units: 4 }.to_string().contains("all 4"));
     }
 
     #[test]

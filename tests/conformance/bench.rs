@@ -10,7 +10,7 @@ use antiphon::message::{
     ChatMessage, ChatRequest, FunctionCall, Moment, ReasoningEffort, ResponseKey, TextChunk, ToolChoice,
     UserPart, VadMode,
 };
-use antiphon::protocol::{Append, Decoded, Decoder, EventIds, ProtocolError, encode_audio_delta};
+use antiphon::protocol::{Append, Decoded, Decoder, EventIds, Fault, ProtocolError, encode_audio_delta};
 use antiphon::session::{Command, Input, Output, Session, SessionConfig};
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ impl Bench {
 
     /// A binary message of the client.
     pub(crate) fn binary(&mut self) {
-        self.handle(Input::Rejected(ProtocolError::binary_message()));
+        self.handle(Input::Rejected(Fault::BinaryMessage.into()));
     }
 
     /// A frame of an answer; says whether it was sent.
@@ -119,13 +119,13 @@ impl Bench {
 
 /// What the edge does with an append, up to the ring.
 fn appended(append: &Append<'_>) -> Input {
-    let error = match base64_simd::STANDARD.decode_to_vec(append.audio.as_bytes()) {
-        Err(_) => ProtocolError::bad_base64(),
-        Ok(bytes) if bytes.len() > APPEND_BYTES_MAX => ProtocolError::append_too_large(bytes.len()),
-        Ok(bytes) if bytes.len() % 2 != 0 => ProtocolError::odd_bytes(bytes.len()),
+    let fault = match base64_simd::STANDARD.decode_to_vec(append.audio.as_bytes()) {
+        Err(_) => Fault::BadBase64,
+        Ok(bytes) if bytes.len() > APPEND_BYTES_MAX => Fault::AppendTooLarge { found: bytes.len() },
+        Ok(bytes) if bytes.len() % 2 != 0 => Fault::OddBytes { found: bytes.len() },
         Ok(bytes) => return Input::Appended { samples: bytes.len() / 2 },
     };
-    Input::Rejected(error.with_event_id(append.event_id.as_deref()))
+    Input::Rejected(ProtocolError::from(fault).with_event_id(append.event_id.as_deref()))
 }
 
 fn command_json(command: Command) -> Value {

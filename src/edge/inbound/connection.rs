@@ -20,7 +20,7 @@ use crate::clock;
 use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
 use crate::message::{AnswerEvent, AnswerStamp, AudioIn, Envelope, Moment, ResponseKey, TextPrompt, UnitId};
 use crate::protocol::{
-    Decoded, Decoder, EventIds, ProtocolError, ServerEvent, SessionKind, encode_audio_delta,
+    Decoded, Decoder, EventIds, Fault, ProtocolError, ServerEvent, SessionKind, encode_audio_delta,
 };
 use crate::session::{Command, Input, Output, Session};
 use crate::unit::UnitLease;
@@ -229,7 +229,7 @@ impl Connection {
     fn take(&mut self, message: Message) -> std::ops::ControlFlow<()> {
         match message {
             Message::Text(text) => self.take_text(&text),
-            Message::Binary(_) => self.reject(ProtocolError::binary_message()),
+            Message::Binary(_) => self.reject(Fault::BinaryMessage.into()),
             // Pongs go out by themselves with the next flush.
             Message::Ping(_) => self.writing_since = self.writing_since.or(Some(clock::now())),
             Message::Pong(_) => {}

@@ -16,7 +16,7 @@ use super::connection::{self, close_socket};
 use super::endpoints;
 use super::shared::Shared;
 use crate::limits::MESSAGE_BYTES_MAX;
-use crate::protocol::{EventIds, ProtocolError, ServerEvent, SessionKind};
+use crate::protocol::{EventIds, Fault, ServerEvent, SessionKind};
 
 /// What one read takes from a socket at most: an append of 100 ms twice over. Each connection keeps such a buffer; the
 /// WebSocket library's own choice is 128 KiB.
@@ -83,19 +83,19 @@ async fn realtime(
 async fn admit(socket: WebSocket, shared: Arc<Shared>, kind: Option<SessionKind>) {
     let _alive = shared.alive.clone();
     if *shared.shutdown.borrow() {
-        return refuse(socket, ProtocolError::server_shutting_down(), 1001, "server is shutting down").await;
+        return refuse(socket, Fault::ShuttingDown, 1001, "server is shutting down").await;
     }
     let Some(lease) = shared.wakers.claim(shared.slab).await else {
-        let error = ProtocolError::session_limit_reached(shared.slab.len());
-        return refuse(socket, error, 1008, "all session slots are in use").await;
+        let fault = Fault::SessionLimit { units: shared.slab.len() };
+        return refuse(socket, fault, 1008, "all session slots are in use").await;
     };
     connection::serve(socket, lease, shared, kind).await;
 }
 
 /// One error event, then the close. Touches no unit and is no error of a session.
-async fn refuse(socket: WebSocket, error: ProtocolError, code: u16, reason: &str) {
+async fn refuse(socket: WebSocket, fault: Fault, code: u16, reason: &str) {
     let (mut sink, mut stream) = socket.split();
-    let event = ServerEvent::Error { error };
+    let event = ServerEvent::Error { error: fault.into() };
     let mut text = String::new();
     event.encode(EventIds::new().fresh(), &mut text);
     if sink.send(Message::Text(text.into())).await.is_ok() {

@@ -12,7 +12,7 @@ use base64_simd::STANDARD;
 use crate::audio::{AudioFormat, SampleRate};
 use crate::limits::APPEND_BYTES_MAX;
 use crate::message::{AudioFrame, AudioIn, CommitId, Envelope, Epoch, FRAME_SAMPLES};
-use crate::protocol::{Append, ProtocolError};
+use crate::protocol::{Append, Fault, ProtocolError};
 use crate::unit::Producer;
 
 use base64::{BadBase64, decode_law, decode_pcm, frame_characters};
@@ -74,15 +74,14 @@ impl Uplink {
     ) -> Result<usize, ProtocolError> {
         debug_assert!(!self.is_waiting(), "one append at a time");
         let text: &str = &append.audio;
-        let samples =
-            samples_of(text, self.format).map_err(|error| error.with_event_id(append.event_id.as_deref()))?;
-        let bad = || ProtocolError::bad_base64().with_event_id(append.event_id.as_deref());
+        let refused = |fault: Fault| ProtocolError::from(fault).with_event_id(append.event_id.as_deref());
+        let samples = samples_of(text, self.format).map_err(refused)?;
         if samples.div_ceil(FRAME_SAMPLES) <= audio_in.room() {
             // The usual case: decoding is the check, and an error publishes nothing.
-            write(text, self.epoch, self.format, audio_in).map_err(|BadBase64| bad())?;
+            write(text, self.epoch, self.format, audio_in).map_err(|BadBase64| refused(Fault::BadBase64))?;
             return Ok(samples);
         }
-        STANDARD.check(text.as_bytes()).map_err(|_| bad())?;
+        STANDARD.check(text.as_bytes()).map_err(|_| refused(Fault::BadBase64))?;
         self.rest = match append.audio {
             std::borrow::Cow::Borrowed(audio) => {
                 let start = audio.as_ptr() as usize - message.as_str().as_ptr() as usize;
@@ -155,19 +154,19 @@ impl Uplink {
 }
 
 /// Samples in a piece of base64, by its length alone.
-fn samples_of(text: &str, format: AudioFormat) -> Result<usize, ProtocolError> {
+fn samples_of(text: &str, format: AudioFormat) -> Result<usize, Fault> {
     let padding = text.bytes().rev().take(2).take_while(|byte| *byte == b'=').count();
     if !text.len().is_multiple_of(4) {
-        return Err(ProtocolError::bad_base64());
+        return Err(Fault::BadBase64);
     }
     let bytes = text.len() / 4 * 3 - if text.is_empty() { 0 } else { padding };
     if bytes > APPEND_BYTES_MAX {
-        return Err(ProtocolError::append_too_large(bytes));
+        return Err(Fault::AppendTooLarge { found: bytes });
     }
     if !bytes.is_multiple_of(format.sample_bytes()) {
         // Only if it is base64 at all is the odd byte what is wrong with it.
-        STANDARD.check(text.as_bytes()).map_err(|_| ProtocolError::bad_base64())?;
-        return Err(ProtocolError::odd_bytes(bytes));
+        STANDARD.check(text.as_bytes()).map_err(|_| Fault::BadBase64)?;
+        return Err(Fault::OddBytes { found: bytes });
     }
     Ok(bytes / format.sample_bytes())
 }
@@ -310,7 +309,7 @@ mod tests {
             let most = "A".repeat(APPEND_BYTES_MAX / 3 * 4);
             assert_eq!(samples_of(&most, format).ok(), Some(APPEND_BYTES_MAX / format.sample_bytes()));
             let error = samples_of(&(most + "AAA="), format).expect_err("too much");
-            assert_eq!(error.fault().code(), Some("append_too_large"));
+            assert_eq!(error.code(), Some("append_too_large"));
         }
     }
 }
