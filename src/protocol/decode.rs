@@ -95,22 +95,18 @@ impl Decoder {
     }
 
     fn parse_bounded<'a>(&mut self, text: &str) -> Result<Decoded<'a>, ProtocolError> {
-        let spare = std::mem::replace(&mut self.tape, Tape(Vec::new()));
         self.load(text);
-        let (spare, outcome) = self.read_input(spare, text.len());
-        self.tape = spare;
-        let Some(parser_error) = outcome.as_ref().err() else {
-            return outcome.unwrap_or_else(|_| unreachable!("checked in the line above"));
+        let fault = match self.read_input(text.len()) {
+            Ok(outcome) => return outcome,
+            Err(parser_error) => Fault::NotJson { detail: parser_error.to_string() },
         };
-        let fault = Fault::NotJson { detail: parser_error.to_string() };
         self.load(text);
-        if !shallow::mend_surrogates(&mut self.input[..text.len()]) {
-            return Err(unparsed(fault, text));
+        if shallow::mend_surrogates(&mut self.input[..text.len()])
+            && let Ok(outcome) = self.read_input(text.len())
+        {
+            return outcome;
         }
-        let spare = std::mem::replace(&mut self.tape, Tape(Vec::new()));
-        let (spare, outcome) = self.read_input(spare, text.len());
-        self.tape = spare;
-        outcome.unwrap_or_else(|_| Err(unparsed(fault, text)))
+        Err(unparsed(fault, text))
     }
 
     /// Copies the message to where the parser may write.
@@ -121,17 +117,17 @@ impl Decoder {
         self.input.resize(text.len() + INPUT_PADDING, 0);
     }
 
-    /// Parses and reads the loaded message of `len` bytes; the tape is handed through so that its memory is
-    /// reused. The outer error: it is not JSON. The inner one: it is, but no event.
-    fn read_input<'a>(
-        &mut self,
-        spare: Tape<'static>,
-        len: usize,
-    ) -> (Tape<'static>, Result<Result<Decoded<'a>, ProtocolError>, simd_json::Error>) {
-        let mut tape = spare.reset();
-        let outcome = simd_json::fill_tape_padded(&mut self.input, len, &mut self.buffers, &mut tape);
-        let outcome = outcome.map(|()| read_event(tape.as_value(), len));
-        (tape.reset(), outcome)
+    /// Parses and reads the loaded message of `len` bytes.
+    ///
+    /// # Errors
+    /// The outer one: the message is not JSON. The inner one: the message is JSON, but no event.
+    fn read_input<'a>(&mut self, len: usize) -> Result<Result<Decoded<'a>, ProtocolError>, simd_json::Error> {
+        let mut tape = std::mem::replace(&mut self.tape, Tape(Vec::new())).reset();
+        let outcome = simd_json::fill_tape_padded(&mut self.input, len, &mut self.buffers, &mut tape)
+            .map(|()| read_event(tape.as_value(), len));
+        // An empty tape borrows nothing, and keeps its memory for the next message.
+        self.tape = tape.reset();
+        outcome
     }
 
     fn give_back_large_buffers(&mut self) {
