@@ -248,22 +248,21 @@ impl Binding {
         for (ports, is_input) in [(inputs, true), (outputs, false)] {
             for bound in ports {
                 let shape = shape(&bound.dims, rows);
-                // SAFETY: `Bound` drops the bindings before the buffers, lends slices of them only while it
-                // is borrowed, and borrows itself mutably in a run.
-                let value = unsafe {
-                    match &bound.memory {
-                        Memory::F32(buffer) => buffer.value(library, &shape),
-                        Memory::I64(buffer) => buffer.value(library, &shape),
-                    }
+                let value = match &bound.memory {
+                    // SAFETY: `Bound` drops the bindings before the buffers, lends slices of them only while it
+                    // is borrowed, and borrows itself mutably in a run.
+                    Memory::F32(buffer) => unsafe { buffer.value(library, &shape) },
+                    // SAFETY: as above.
+                    Memory::I64(buffer) => unsafe { buffer.value(library, &shape) },
                 }?;
-                let (name, value) = (bound.port.c_name.as_ptr(), value.raw.as_ptr());
-                // SAFETY: all three are alive; the binding keeps its own reference to the value.
-                let status = unsafe {
-                    if is_input {
-                        call!(library.api, BindInput, binding.raw.as_ptr(), name, value)
-                    } else {
-                        call!(library.api, BindOutput, binding.raw.as_ptr(), name, value)
-                    }
+                let (raw, name, value) =
+                    (binding.raw.as_ptr(), bound.port.c_name.as_ptr(), value.raw.as_ptr());
+                let status = if is_input {
+                    // SAFETY: all three are alive; the binding keeps its own reference to the value.
+                    unsafe { call!(library.api, BindInput, raw, name, value) }
+                } else {
+                    // SAFETY: as above.
+                    unsafe { call!(library.api, BindOutput, raw, name, value) }
                 };
                 library.api.check(status, "binding of a model")?;
             }

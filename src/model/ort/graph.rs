@@ -234,12 +234,12 @@ impl Graph {
     fn ports(&self, side: Side) -> Result<Vec<Port>, ModelError> {
         let api = &self.library.api;
         let mut count = 0;
-        // SAFETY: the session is alive, `count` is a place for the result.
-        let status = unsafe {
-            match side {
-                Side::Input => call!(api, SessionGetInputCount, self.session.as_ptr(), &raw mut count),
-                Side::Output => call!(api, SessionGetOutputCount, self.session.as_ptr(), &raw mut count),
-            }
+        let session = self.session.as_ptr();
+        let status = match side {
+            // SAFETY: the session is alive, `count` is a place for the result.
+            Side::Input => unsafe { call!(api, SessionGetInputCount, session, &raw mut count) },
+            // SAFETY: as above.
+            Side::Output => unsafe { call!(api, SessionGetOutputCount, session, &raw mut count) },
         };
         api.check(status, "ports of a model")?;
         (0..count).map(|index| self.port(side, index)).collect()
@@ -249,23 +249,25 @@ impl Graph {
         let (api, session) = (&self.library.api, self.session.as_ptr());
         let allocator = self.library.allocator.as_ptr();
         let mut name = ptr::null_mut();
-        // SAFETY: the index is below the count, `name` is a place for the result.
-        let status = unsafe {
-            match side {
-                Side::Input => call!(api, SessionGetInputName, session, index, allocator, &raw mut name),
-                Side::Output => call!(api, SessionGetOutputName, session, index, allocator, &raw mut name),
-            }
+        let status = match side {
+            // SAFETY: the index is below the count, `name` is a place for the result.
+            Side::Input => unsafe {
+                call!(api, SessionGetInputName, session, index, allocator, &raw mut name)
+            },
+            // SAFETY: as above.
+            Side::Output => unsafe {
+                call!(api, SessionGetOutputName, session, index, allocator, &raw mut name)
+            },
         };
         api.check(status, "name of a port")?;
         // SAFETY: the library made the text with its default allocator.
         let name = unsafe { self.library.take_text(name) }?;
         let mut info = ptr::null_mut();
-        // SAFETY: the index is below the count, `info` is a place for the result.
-        let status = unsafe {
-            match side {
-                Side::Input => call!(api, SessionGetInputTypeInfo, session, index, &raw mut info),
-                Side::Output => call!(api, SessionGetOutputTypeInfo, session, index, &raw mut info),
-            }
+        let status = match side {
+            // SAFETY: the index is below the count, `info` is a place for the result.
+            Side::Input => unsafe { call!(api, SessionGetInputTypeInfo, session, index, &raw mut info) },
+            // SAFETY: as above.
+            Side::Output => unsafe { call!(api, SessionGetOutputTypeInfo, session, index, &raw mut info) },
         };
         api.check(status, "type of a port")?;
         let mut tensor = ptr::null();
