@@ -280,16 +280,14 @@ mod tests {
             let part = format!(r#"{{"type":"input_text","text":"{text}"}}"#);
             let item = format!(r#"{{"type":"message","role":"user","content":[{part}]}}"#);
             let json = format!(r#"{{"type":"conversation.item.create","item":{item}}}"#);
-            match event_of(&json).kind {
-                ClientEventKind::ItemCreate { item, .. } => match item.body {
-                    ItemBody::Message { content, .. } => match content.as_slice() {
-                        [Content::InputText(text)] => text.clone(),
-                        other => panic!("{other:?}"),
-                    },
-                    other => panic!("{other:?}"),
-                },
-                other => panic!("{other:?}"),
+            let kind = event_of(&json).kind;
+            if let ClientEventKind::ItemCreate { item, .. } = &kind
+                && let ItemBody::Message { content, .. } = &item.body
+                && let [Content::InputText(text)] = content.as_slice()
+            {
+                return text.clone();
             }
+            panic!("{kind:?}");
         };
         assert_eq!(text(r"abc \ud83d"), "abc \u{fffd}");
         assert_eq!(text(r"\ud83d\ude80 \u0000 \u2028"), "🚀 \0 \u{2028}");

@@ -267,7 +267,11 @@ impl Item {
         };
         content.iter().filter_map(|part| match part {
             Content::InputImage { url, .. } => Some(url.as_str()),
-            _ => None,
+            Content::InputText(_)
+            | Content::InputAudio(_)
+            | Content::Silence
+            | Content::OutputText(_)
+            | Content::OutputAudio(_) => None,
         })
     }
 }

@@ -7,6 +7,7 @@
 //! - [`Decoder`]: one text message → [`Decoded`] or one [`ProtocolError`].
 //! - [`ServerEvent::encode`] and [`encode_audio_delta`]: typed event → compact JSON in the caller's buffer.
 //! - [`EventIds`], [`ItemId`], [`ResponseId`] …: identifiers.
+#![warn(clippy::wildcard_enum_match_arm, reason = "a variant that is new is thought of everywhere")]
 
 mod audio_format;
 mod bound;

@@ -35,6 +35,7 @@
 //! # Invariants
 //! Every response ends with exactly one `response.done`, and nothing of it follows. Every committed item ends
 //! in `transcription.completed` or `.failed` (unless the client switched these off) if STT answers for it.
+#![warn(clippy::wildcard_enum_match_arm, reason = "a variant that is new is thought of everywhere")]
 
 mod conversation;
 mod hearing;
@@ -389,14 +390,14 @@ impl Session {
             return Ok(());
         };
         for part in content {
-            match part {
-                Content::InputImage { .. } if !self.images => {
-                    return Err(Fault::ImagesNotSeen { param });
-                }
-                Content::InputImage { url, .. } if !url.starts_with("data:") && !self.image_urls => {
-                    return Err(Fault::ImageAddress { param });
-                }
-                _ => {}
+            let Content::InputImage { url, .. } = part else {
+                continue;
+            };
+            if !self.images {
+                return Err(Fault::ImagesNotSeen { param });
+            }
+            if !self.image_urls && !url.starts_with("data:") {
+                return Err(Fault::ImageAddress { param });
             }
         }
         Ok(())

@@ -20,7 +20,7 @@ const SILENCE: &str = "[silence]";
 pub(super) fn messages<'a>(items: impl Iterator<Item = &'a Item> + Clone) -> Vec<ChatMessage> {
     let outputs = items.clone().filter_map(|item| match &item.body {
         ItemBody::Output { call_id, output } => Some((call_id.as_str(), output.as_str())),
-        _ => None,
+        ItemBody::Message { .. } | ItemBody::Call(_) => None,
     });
     let mut prompt = Prompt { outputs: outputs.collect(), ..Prompt::default() };
     for item in items {

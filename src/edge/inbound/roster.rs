@@ -104,7 +104,11 @@ impl Roster {
                         // As the peer counts them.
                         totals.responses_completed += 1;
                     }
-                    _ => totals.responses_completed += 1,
+                    ResponseStatus::InProgress
+                    | ResponseStatus::Completed
+                    | ResponseStatus::Incomplete(_) => {
+                        totals.responses_completed += 1;
+                    }
                 }
                 drop(totals);
                 if let Some(usage) = response.usage {
