@@ -60,7 +60,7 @@ fn main() {
             paid.values.push(clock::now().since(begin).as_secs_f64() * 1e6);
             woken.values.push(Moment::from_nanos(ran_at()).since(begin).as_secs_f64() * 1e6);
         }
-        let dimensions = json!({ "reader": "asleep", "pause_ms": pause.as_millis() as u64 });
+        let dimensions = json!({ "reader": "asleep", "pause_ms": u64::try_from(pause.as_millis()).expect("a pause of milliseconds") });
         report::print("doorbell", "profile=none", dimensions, &[woken, paid]);
     }
     bell.stop();

@@ -77,7 +77,7 @@ fn claim_alone(c: &mut Criterion) {
                 while left > 0 {
                     let batch = left.min(BATCH as u64);
                     let begin = Instant::now();
-                    for at in 0..batch as usize {
+                    for at in 0..usize::try_from(batch).expect("a batch is no more than BATCH") {
                         leases.push(UnitLease::claim(pool(at)).expect("free"));
                     }
                     spent += begin.elapsed();

@@ -261,6 +261,11 @@ pub(crate) fn print(bench: &'static str, ready_line: &str, dimensions: Value, se
 
 /// The smallest value that at least this part of the values does not exceed.
 fn nearest_rank(sorted: &[f64], part: f64) -> f64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of the number of values"
+    )]
     let rank = (part * sorted.len() as f64).ceil() as usize;
     sorted[rank.clamp(1, sorted.len()) - 1]
 }

@@ -9,7 +9,7 @@ use crate::message::{
 };
 
 /// Most units of one server; `UnitId` is 16 bits wide, and a bit set per stage is walked on each wake-up.
-pub const UNITS_MAX: usize = 16_384;
+pub const UNITS_MAX: u16 = 16_384;
 
 /// Most worker threads of one stage: one bit each in a word of its doorbell.
 pub const WORKERS_MAX: u16 = 64;
@@ -132,7 +132,6 @@ const _: () = {
         "a delta holds a frame at every rate"
     );
     assert!(AUDIO_IN_ITEMS > 3 && SPEECH_ITEMS > HISTORY_WINDOWS + SPEECH_BURST);
-    assert!(UNITS_MAX <= u16::MAX as usize);
 };
 
 /// Memory of one unit, as reserved; pages that nobody has written yet cost nothing.

@@ -53,6 +53,11 @@ async fn measure(
     lines: &mut Lines,
 ) -> anyhow::Result<()> {
     let chunk = args.chunk_ms as usize * target.rate_hz() / 1_000;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "seconds are few and not negative"
+    )]
     let chunks = (args.audio_s * 1_000.0 / f64::from(args.chunk_ms)).ceil() as u64;
     let silence = append(&vec![0; chunk]);
     let samples = |ms: usize| ms * target.rate_hz() / 1_000;

@@ -102,7 +102,7 @@ struct Tags {
 
 impl Tags {
     fn of(client: u16, args: &LeakArgs) -> anyhow::Result<Self> {
-        let width = TAGS.len() as i32 / i32::from(args.clients) - 2 * args.tolerance;
+        let width = i32::try_from(TAGS.len())? / i32::from(args.clients) - 2 * args.tolerance;
         let least = 6 * args.tolerance.max(1);
         ensure!(
             width >= least,
@@ -118,7 +118,9 @@ impl Tags {
     fn next(&mut self) -> i16 {
         self.number += 1;
         let part = (f64::from(self.number) * 0.618_033_988_75).fract();
-        i16::try_from(self.base + (part * f64::from(self.width)) as i32).expect("TAGS fit")
+        #[expect(clippy::cast_possible_truncation, reason = "a part of the width")]
+        let step = (part * f64::from(self.width)) as i32;
+        i16::try_from(self.base + step).expect("TAGS fit")
     }
 }
 

@@ -111,7 +111,7 @@ async fn run_step(
     let talkers = opened.into_iter().zip(0_u32..).map(|(session, number)| {
         // Spread over a round by the golden ratio: evenly, for any number of sessions.
         let part = (f64::from(number) * 0.618_033_988_75).fract();
-        let start = first + Duration::from_millis((part * track.period_ms() as f64) as u64);
+        let start = first + Duration::from_millis(track.period_ms()).mul_f64(part);
         Talker::new(session, start, number.into(), track)
     });
     let talkers: Vec<_> = talkers.collect();
@@ -134,13 +134,13 @@ async fn speak(
 ) -> anyhow::Result<Step> {
     let mut slots: Vec<Vec<usize>> = vec![Vec::new(); usize::try_from(chunk_ms)?];
     for (number, talker) in talkers.iter().enumerate() {
-        let offset_ms = talker.start().since(first).as_millis() as u64;
+        let offset_ms = u64::try_from(talker.start().since(first).as_millis())?;
         slots[usize::try_from(offset_ms % chunk_ms)?].push(number);
     }
     let pacer = Pacer::new()?;
     let mut diligence = Diligence::new();
     let (mut gauge, mut reading) = (None, None);
-    for (slot, due) in (0..).zip(slots.iter().cycle()) {
+    for (slot, due) in (0_u32..).zip(slots.iter().cycle()) {
         if due.is_empty() {
             continue;
         }
@@ -160,7 +160,7 @@ async fn speak(
         }
         let is_over = || {
             // Session 0 has something to say in every slot that is a multiple of its chunk.
-            let may_look = slot % (5 * chunk_ms as u32) == 0;
+            let may_look = u64::from(slot) % (5 * chunk_ms) == 0;
             now >= end + GRACE || may_look && talkers.iter().all(|talker| talker.is_answered(begin, end))
         };
         if let Some(reading) = reading
@@ -194,7 +194,8 @@ impl Step {
             lags.extend(due.into_iter().map(|(number, intended)| {
                 let at = seen.get(&number);
                 Lag {
-                    utterance: number as usize % track.utterances(),
+                    utterance: usize::try_from(number).expect("an utterance of this run")
+                        % track.utterances(),
                     lag: at.unwrap_or(&self.given_up).since(intended),
                     is_open: at.is_none(),
                 }
@@ -208,7 +209,7 @@ impl Step {
         for talker in &self.talkers {
             let heard = talker.heard();
             lags.extend(talker.probes(self.begin, self.end).map(|(number, intended)| {
-                let at = heard.probes.get(number as usize);
+                let at = heard.probes.get(usize::try_from(number).expect("a probe of this run"));
                 (at.unwrap_or(&self.given_up).since(intended), at.is_none())
             }));
         }

@@ -56,7 +56,8 @@ impl Schedule {
 
     /// The last chunk that is due at `now`; `None` before the start.
     fn due(&self, now: Moment) -> Option<u64> {
-        (now >= self.start).then(|| now.since(self.start).as_millis() as u64 / self.track.chunk_ms())
+        let since_ms = || u64::try_from(now.since(self.start).as_millis()).expect("a run of hours");
+        (now >= self.start).then(|| since_ms() / self.track.chunk_ms())
     }
 
     fn onset(&self, utterance: u64) -> Moment {

@@ -101,7 +101,7 @@ impl Track {
 
     /// The append of chunk `number`, counted from the start of the session.
     pub(crate) fn append(&self, number: u64) -> &Utf8Bytes {
-        &self.appends[(number % self.appends.len() as u64) as usize]
+        &self.appends[index(number % self.appends.len() as u64)]
     }
 
     pub(crate) fn chunk_ms(&self) -> u64 {
@@ -121,8 +121,8 @@ impl Track {
     /// Utterance `number`, counted from the start of the session.
     pub(crate) fn utterance(&self, number: u64) -> Utterance {
         let per_round = self.utterances.len() as u64;
-        let (round, index) = (number / per_round, number % per_round);
-        let Utterance { onset_ms, end_ms, onset_chunk, end_chunk } = self.utterances[index as usize];
+        let (round, within) = (number / per_round, number % per_round);
+        let Utterance { onset_ms, end_ms, onset_chunk, end_chunk } = self.utterances[index(within)];
         let (ms, chunks) = (round * self.period_ms(), round * self.appends.len() as u64);
         Utterance {
             onset_ms: ms + onset_ms,
@@ -138,6 +138,11 @@ impl Track {
         let begun = self.utterances.iter().filter(|utterance| utterance.onset_ms <= at_ms % self.period_ms());
         (before + begun.count() as u64).checked_sub(1)
     }
+}
+
+/// A remainder of the length of a list, as its index.
+fn index(number: u64) -> usize {
+    usize::try_from(number).expect("below the length of a list")
 }
 
 /// First sample of the first block that is speech.

@@ -43,7 +43,7 @@ impl LogMel {
         let fft = RealFftPlanner::new().plan_fft_forward(FFT);
         let window = std::array::from_fn(|n| {
             let angle = std::f64::consts::TAU * n as f64 / FFT as f64;
-            (0.5 - 0.5 * angle.cos()) as f32
+            nearest(0.5 - 0.5 * angle.cos())
         });
         Self {
             window,
@@ -101,7 +101,7 @@ impl LogMel {
         let mean = audio.iter().map(|sample| f64::from(sample.to_f32())).sum::<f64>() / count;
         let square = audio.iter().map(|sample| f64::from(sample.to_f32()).powi(2)).sum::<f64>() / count;
         let scale = ((square - mean * mean).max(0.0) + VARIANCE_FLOOR).sqrt().recip();
-        let (mean, scale) = (mean as f32, scale as f32);
+        let (mean, scale) = (nearest(mean), nearest(scale));
         let (quiet, loud) = self.signal[MARGIN..MARGIN + SAMPLES].split_at_mut(silence);
         quiet.fill(-mean * scale);
         for (place, sample) in loud.iter_mut().zip(audio) {
@@ -146,6 +146,12 @@ struct MelBand {
     weights: Vec<f32>,
 }
 
+/// The nearest `f32`: tables are computed more precisely than they are kept.
+#[expect(clippy::cast_possible_truncation, reason = "the nearest value is what is meant")]
+fn nearest(value: f64) -> f32 {
+    value as f32
+}
+
 impl MelBand {
     /// Band `band`, whose area is one (Slaney's normalisation).
     fn new(band: usize) -> Self {
@@ -154,7 +160,7 @@ impl MelBand {
         let weight = |bin: usize| {
             let hz = bin as f64 * RATE / FFT as f64;
             let slope = ((hz - low) / (centre - low)).min((high - hz) / (high - centre));
-            (slope.max(0.0) * 2.0 / (high - low)) as f32
+            nearest(slope.max(0.0) * 2.0 / (high - low))
         };
         let mut bins = (0..BINS).filter(|&bin| weight(bin) > 0.0);
         let start = bins.next().unwrap_or(0);
@@ -220,7 +226,7 @@ mod tests {
     /// A signal that two languages compute alike: a chirp in steps of loudness.
     fn chirp(samples: i64) -> Vec<i16> {
         let value = |n: i64| (((n * n * 7 + n * 13) % 20_011) - 10_005).div_euclid(1 + (n / 4_000) % 5);
-        (0..samples).map(|n| value(n) as i16).collect()
+        (0..samples).map(|n| i16::try_from(value(n)).unwrap()).collect()
     }
 
     /// Numbers from `compute_whisper_log_mel_features` of pipecat-ai 1.14.0 with numpy 2, 1.5 s and 8.125 s

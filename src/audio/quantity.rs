@@ -37,6 +37,7 @@ impl SampleRate {
 
     /// Milliseconds of `samples`, rounded down; saturates at `u32::MAX` (49 days).
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "compared with the type's end before")]
     pub const fn millis_of(self, samples: u64) -> u32 {
         let ms = samples as u128 * 1_000 / self.0 as u128;
         if ms > u32::MAX as u128 { u32::MAX } else { ms as u32 }

@@ -234,7 +234,12 @@ mod tests {
                         match sample_format {
                             hound::SampleFormat::Float => writer.write_sample(channel),
                             hound::SampleFormat::Int => {
-                                writer.write_sample((channel * f64::from(bits - 1).exp2() as f32) as i32)
+                                #[expect(
+                                    clippy::cast_possible_truncation,
+                                    reason = "a whole number of the file"
+                                )]
+                                let whole = (channel * f32::from(bits - 1).exp2()) as i32;
+                                writer.write_sample(whole)
                             }
                         }
                         .expect("in memory");

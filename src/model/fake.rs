@@ -43,8 +43,8 @@ impl VadModel for EnergyVad {
     }
 
     fn load(&mut self, row: usize, _stream: &DetectorStream, window: &[i16; DETECTOR_WINDOW]) {
-        let sum: u32 = window.iter().map(|&sample| u32::from(sample.unsigned_abs())).sum();
-        let speech = sum > SPEECH_LEVEL * DETECTOR_WINDOW as u32;
+        let sum: usize = window.iter().map(|&sample| usize::from(sample.unsigned_abs())).sum();
+        let speech = sum > SPEECH_LEVEL * DETECTOR_WINDOW;
         self.probabilities[row] = if speech { 1.0 } else { 0.0 };
     }
 
@@ -79,11 +79,11 @@ impl FakeStt {
             self.counts[usize::from(sample.unsigned_abs())] += 1;
         }
         let mut below = 0;
-        let middle = (audio.len() as u32).div_ceil(2);
+        let middle = audio.len().div_ceil(2);
         self.counts
             .iter()
             .position(|&count| {
-                below += count;
+                below += count as usize;
                 below >= middle
             })
             .unwrap_or(0)
@@ -212,6 +212,11 @@ impl Order {
     }
 
     fn source(self, rate: SampleRate) -> SpeechSource {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a whole number from 0 to an hour of samples"
+        )]
         let remaining = (self.seconds * f64::from(rate.hz())).round() as u64;
         SpeechSource::Constant { value: self.tag, remaining, pace: self.pace, stamp: self.stamp }
     }
@@ -223,14 +228,16 @@ fn seconds(value: &str) -> Option<f64> {
 
 /// 60 ms of a 440 Hz tone at a quarter of full scale for each character of `text`, as far as there is room.
 fn hum(text: &str, rate: SampleRate, speech: &mut Speech) {
-    let samples = text.trim().chars().count() * rate.samples_in(60) as usize;
-    let samples = samples.min(speech.pcm.capacity());
+    let per_character = usize::try_from(rate.samples_in(60)).expect("60 ms are some thousand samples");
+    let samples = (text.trim().chars().count() * per_character).min(speech.pcm.capacity());
     let step = std::f64::consts::TAU * 440.0 / f64::from(rate.hz());
-    speech.pcm.extend((0..samples).map(|n| (0.25 * (step * n as f64).sin()) as f32));
+    #[expect(clippy::cast_possible_truncation, reason = "the nearest float is what is meant")]
+    let tone = |n: usize| (0.25 * (step * n as f64).sin()) as f32;
+    speech.pcm.extend((0..samples).map(tone));
 }
 
 /// Mean of |sample| above which a window is speech.
-const SPEECH_LEVEL: u32 = 300;
+const SPEECH_LEVEL: usize = 300;
 
 /// Absolute values of a 16-bit sample.
 const LEVELS: usize = 32_769;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::graph::{self, ANY, PortSpec};
-use super::ort::{Bound, Dim, ElementType, Graph, GraphOptions, Library};
+use super::ort::{Bound, Dim, ElementType, Graph, GraphOptions, Library, length_of};
 use super::{DETECTOR_CONTEXT, DETECTOR_STATE, DETECTOR_WINDOW, DetectorStream, ModelError, VadModel};
 use crate::audio::pcm;
 
@@ -44,13 +44,13 @@ impl SileroVad {
             path,
             &options,
             &[
-                PortSpec::new("input", ElementType::F32, &[ANY, ROW as i64]),
+                PortSpec::new("input", ElementType::F32, &INPUT_SHAPE),
                 PortSpec::new("sr", ElementType::I64, &[]),
-                PortSpec::new("state", ElementType::F32, &[LAYERS as i64, ANY, LAYER as i64]),
+                PortSpec::new("state", ElementType::F32, &STATE_SHAPE),
             ],
             &[
                 PortSpec::new("output", ElementType::F32, &[ANY, 1]),
-                PortSpec::new("stateN", ElementType::F32, &[LAYERS as i64, ANY, LAYER as i64]),
+                PortSpec::new("stateN", ElementType::F32, &STATE_SHAPE),
             ],
         )?;
         Self::on(&graph, rows_max)
@@ -65,11 +65,11 @@ impl SileroVad {
     }
 
     fn on(graph: &Arc<Graph>, rows_max: usize) -> Result<Self, ModelError> {
-        let state = [Dim::Is(LAYERS as i64), Dim::Rows, Dim::Is(LAYER as i64)];
+        let state = [Dim::Is(LAYERS), Dim::Rows, Dim::Is(LAYER)];
         let mut bound = Bound::new(
             graph,
             rows_max,
-            &[("input", &[Dim::Rows, Dim::Is(ROW as i64)]), ("state", &state), ("sr", &[])],
+            &[("input", &[Dim::Rows, Dim::Is(ROW)]), ("state", &state), ("sr", &[])],
             &[("output", &[Dim::Rows, Dim::Is(1)]), ("stateN", &state)],
         )?;
         bound.input_mut::<i64>(RATE)[0] = 16_000;
@@ -125,6 +125,10 @@ const ROW: usize = DETECTOR_CONTEXT + DETECTOR_WINDOW;
 /// Recurrent layers, and the width of one.
 const LAYERS: usize = 2;
 const LAYER: usize = DETECTOR_STATE / LAYERS;
+
+/// `[rows, samples]` of the audio and `[layer, rows, width]` of the state, as the model file has them.
+const INPUT_SHAPE: [i64; 2] = [ANY, length_of(ROW)];
+const STATE_SHAPE: [i64; 3] = [length_of(LAYERS), ANY, length_of(LAYER)];
 
 /// Places among the bound inputs and outputs.
 const INPUT: usize = 0;

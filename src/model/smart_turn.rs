@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::graph::{self, ANY, PortSpec};
-use super::ort::{Bound, Dim, ElementType, Graph, GraphOptions, Library};
+use super::ort::{Bound, Dim, ElementType, Graph, GraphOptions, Library, length_of};
 use super::{ModelError, TurnModel};
 use crate::audio::log_mel::{BANDS, FRAMES, LogMel};
 
@@ -36,7 +36,7 @@ impl SmartTurn {
             library,
             path,
             &options,
-            &[PortSpec::new("input_features", ElementType::F32, &[ANY, BANDS as i64, FRAMES as i64])],
+            &[PortSpec::new("input_features", ElementType::F32, &INPUT_SHAPE)],
             &[PortSpec::new("logits", ElementType::F32, &[ANY, 1])],
         )?;
         Self::on(&graph)
@@ -54,7 +54,7 @@ impl SmartTurn {
         let bound = Bound::new(
             graph,
             1,
-            &[("input_features", &[Dim::Rows, Dim::Is(BANDS as i64), Dim::Is(FRAMES as i64)])],
+            &[("input_features", &[Dim::Rows, Dim::Is(BANDS), Dim::Is(FRAMES)])],
             &[("logits", &[Dim::Rows, Dim::Is(1)])],
         )?;
         let mut turn = Self { bound, log_mel: LogMel::new() };
@@ -70,3 +70,6 @@ impl TurnModel for SmartTurn {
         Ok(self.bound.output::<f32>(0)[0])
     }
 }
+
+/// `[batch, band, frame]`. Source: the model file.
+const INPUT_SHAPE: [i64; 3] = [ANY, length_of(BANDS), length_of(FRAMES)];

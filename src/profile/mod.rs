@@ -282,7 +282,7 @@ mod tests {
         for (from, to, key, says) in [
             // Out of range, above what limits.rs allows.
             (auto("units"), set("units", 0), "plan.units", units.as_str()),
-            (auto("units"), set("units", UNITS_MAX + 1), "plan.units", &units_max),
+            (auto("units"), set("units", usize::from(UNITS_MAX) + 1), "plan.units", &units_max),
             (auto("vad_workers"), set("vad_workers", above), "plan.vad_workers", &workers),
             (auto("stt_workers"), set("stt_workers", above), "plan.stt_workers", &workers),
             (auto("tts_workers"), set("tts_workers", above), "plan.tts_workers", &workers),

@@ -11,7 +11,7 @@ use crate::limits::{LLM_SLOTS_MAX, UNITS_MAX, WORKERS_MAX};
 pub struct Plan {
     /// Units in the slab: conversations at a time. Memory grows by one unit's rings and ports each.
     /// Auto: 4 per core, at most 256.
-    pub units: Count<{ UNITS_MAX as u16 }>,
+    pub units: Count<UNITS_MAX>,
     /// Threads of the edge's runtime. Auto: a quarter of the cores, at most 8.
     pub edge_threads: Count<64>,
     /// Threads of the voice activity stage. Auto: an eighth of the cores, at most 8.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Resampler};
 
-use crate::audio::SampleRate;
+use crate::audio::{SampleRate, pcm};
 
 /// What goes over the wire.
 pub const RATE: SampleRate = SampleRate::HZ_24K;
@@ -88,6 +88,7 @@ impl Recording {
             }
             hound::SampleFormat::Int => {
                 let full_scale = f64::from(spec.bits_per_sample.saturating_sub(1)).exp2();
+                #[expect(clippy::cast_possible_truncation, reason = "the nearest float is what is meant")]
                 let scaled = |sample: i32| (f64::from(sample) / full_scale) as f32;
                 reader
                     .samples::<i32>()
@@ -152,7 +153,7 @@ pub fn store(path: &Path, samples: &[i16]) -> Result<(), RecordingError> {
 
 /// Converts a whole recording at once, so the filter's delay is cut off and its tail is kept.
 fn to_wire_rate(mono: &[f32], hz: u32) -> Vec<i16> {
-    let to_pcm = |samples: &[f32]| samples.iter().map(|s| (s * 32_768.0).round() as i16).collect();
+    let to_pcm = |samples: &[f32]| samples.iter().map(|sample| pcm::to_i16(*sample)).collect();
     if hz == RATE.hz() || mono.is_empty() {
         return to_pcm(mono);
     }
@@ -166,7 +167,7 @@ fn to_wire_rate(mono: &[f32], hz: u32) -> Vec<i16> {
 }
 
 fn end_of_speech(samples: &[i16]) -> Option<usize> {
-    let block = RATE.samples_in(LEVEL_BLOCK_MS) as usize;
+    let block = usize::try_from(RATE.samples_in(LEVEL_BLOCK_MS)).expect("a block is short");
     let energy =
         |block: &[i16]| block.iter().map(|&s| f64::from(s).powi(2)).sum::<f64>() / block.len() as f64;
     let loudest = samples.chunks(block).map(energy).fold(0.0, f64::max);
@@ -180,6 +181,11 @@ mod tests {
     use super::*;
 
     fn tone(hz: u32, rate: u32, seconds: f64, amplitude: f64) -> Vec<f64> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "seconds are few and not negative"
+        )]
         let length = (f64::from(rate) * seconds) as usize;
         let step = std::f64::consts::TAU * f64::from(hz) / f64::from(rate);
         (0..length).map(|n| amplitude * (step * n as f64).sin()).collect()
@@ -190,12 +196,15 @@ mod tests {
         let mut writer = hound::WavWriter::create(file.path(), spec).expect("created");
         let full_scale = f64::from(spec.bits_per_sample - 1).exp2() - 1.0;
         for &sample in mono {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the samples of the file, at most at full scale"
+            )]
+            let (float, whole) = (sample as f32, (sample * full_scale).round() as i32);
             for _ in 0..spec.channels {
                 match spec.sample_format {
-                    hound::SampleFormat::Float => writer.write_sample(sample as f32).expect("written"),
-                    hound::SampleFormat::Int => {
-                        writer.write_sample((sample * full_scale).round() as i32).expect("written");
-                    }
+                    hound::SampleFormat::Float => writer.write_sample(float).expect("written"),
+                    hound::SampleFormat::Int => writer.write_sample(whole).expect("written"),
                 }
             }
         }
@@ -230,8 +239,9 @@ mod tests {
 
     #[test]
     fn speech_ends_where_the_level_falls_and_not_where_the_file_does() {
-        let mut samples: Vec<i16> =
-            tone(300, 24_000, 0.4, 0.5).iter().map(|s| (s * 32_768.0) as i16).collect();
+        #[expect(clippy::cast_possible_truncation, reason = "half of full scale at most")]
+        let sample = |value: &f64| (value * 32_768.0) as i16;
+        let mut samples: Vec<i16> = tone(300, 24_000, 0.4, 0.5).iter().map(sample).collect();
         samples.extend((0..12_000).map(|n| if n % 2 == 0 { 60 } else { -60 }));
         let recording = Recording::from_samples(samples).expect("there is sound");
         assert_eq!(recording.speech_end(), 9_600);
@@ -260,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_stored_answer_reads_back_and_a_bad_path_is_an_error() {
-        let samples: Vec<i16> = (0..2_400).map(|n| (n * 13) as i16).collect();
+        let samples: Vec<i16> = (0..2_400).map(|n| n * 13).collect();
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         store(file.path(), &samples).expect("stored");
         assert_eq!(Recording::load(file.path()).expect("read back").samples(), samples);

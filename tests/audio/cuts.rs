@@ -59,7 +59,7 @@ fn every_cut_gives_the_same_turns_and_samples() {
             assert!(turns(format, &recording, || samples_in(ms)) == expected, "{format:?} in {ms} ms");
         }
         let mut rng = Rng::new(seed);
-        let random = turns(format, &recording, || 1 + rng.below(4_000) as usize);
+        let random = turns(format, &recording, || 1 + usize::try_from(rng.below(4_000)).unwrap());
         assert!(random == expected, "{format:?} in 1 to 4,000 samples, ANTIPHON_SEED={seed}");
         let mut appends = 0;
         let single = turns(format, &recording, || {

@@ -46,6 +46,7 @@ pub(crate) fn sine_at(t: f64) -> f64 {
 
 /// The samples of `sound` in a span of time, as `rate` takes them.
 pub(crate) fn sampled(sound: fn(f64) -> f64, rate: SampleRate, ms: Range<u32>) -> Vec<i16> {
+    #[expect(clippy::cast_possible_truncation, reason = "a cast from a float ends at full scale")]
     let at = |n: u64| (sound(n as f64 / f64::from(rate.hz())) * 32_768.0).round() as i16;
     (rate.samples_in(ms.start)..rate.samples_in(ms.end)).map(at).collect()
 }

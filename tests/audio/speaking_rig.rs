@@ -35,6 +35,7 @@ impl TtsModel for Hum {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "the nearest value is what is meant")]
 fn hum(rate: SampleRate, samples: std::ops::Range<usize>) -> impl Iterator<Item = f32> {
     samples.map(move |n| sine_at(n as f64 / f64::from(rate.hz())) as f32)
 }

@@ -63,8 +63,8 @@ impl Answer {
     pub(crate) fn assert_is(&self, tag: i16, seconds: f64) {
         let foreign: Vec<_> = self.samples.iter().filter(|&&sample| sample != tag).take(5).collect();
         assert!(foreign.is_empty(), "{}: samples {foreign:?} among those of tag {tag}", self.id);
-        let expected = (seconds * 24_000.0).round() as usize;
-        assert_eq!(self.samples.len(), expected, "{}: length of the answer of tag {tag}", self.id);
+        let expected = (seconds * 24_000.0).round();
+        assert_eq!(self.samples.len() as f64, expected, "{}: length of the answer of tag {tag}", self.id);
         assert_eq!(self.status, "completed", "{}", self.id);
     }
 }

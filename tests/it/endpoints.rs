@@ -29,7 +29,13 @@ fn recording(rate: u32, channels: u16, seconds: f64, level: i16) -> Vec<u8> {
     };
     let mut file = std::io::Cursor::new(Vec::new());
     let mut writer = hound::WavWriter::new(&mut file, spec).expect("in memory");
-    for _ in 0..(f64::from(rate) * seconds) as usize * usize::from(channels) {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "seconds are few and not negative"
+    )]
+    let frames = (f64::from(rate) * seconds) as usize;
+    for _ in 0..frames * usize::from(channels) {
         writer.write_sample(level).expect("in memory");
     }
     writer.finalize().expect("in memory");

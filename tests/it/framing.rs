@@ -83,7 +83,8 @@ async fn every_cut_of_the_audio_gives_the_same_turns() {
     }
     let seed = Rng::seed_of_run();
     let mut rng = Rng::new(seed);
-    let random = turns(&server, &samples, || 1 + rng.below(4_000) as usize).await;
+    let random =
+        turns(&server, &samples, || 1 + usize::try_from(rng.below(4_000)).expect("below 4,000")).await;
     same(&expected, &random, &format!("1 to 4,000 samples, ANTIPHON_SEED={seed}"));
     let mut appends = 0;
     let single = turns(&server, &samples, || {

@@ -117,7 +117,8 @@ async fn interrupted_calls(api: Api) {
             let event = client.event().await;
             match event["type"].as_str().expect("an event has a type") {
                 "response.function_call_arguments.delta" => {
-                    let index = event["output_index"].as_u64().expect("an index") as usize;
+                    let index = event["output_index"].as_u64().and_then(|index| usize::try_from(index).ok());
+                    let index = index.expect("an index");
                     written[index] += event["delta"].as_str().expect("a delta");
                     if index == 1 && written[1].len() == cut {
                         client.stream(&utterance(9_000)).await;

@@ -107,7 +107,7 @@ async fn visit(addr: SocketAddr, mut rng: Rng, left: Arc<AtomicI64>, seen: Arc<S
             }
         };
         seen.sessions.fetch_add(1, Ordering::Relaxed);
-        let level = 400 + rng.below(32_000) as i16;
+        let level = 400 + i16::try_from(rng.below(32_000)).expect("below 32,000");
         let question = if rng.below(5) == 0 { Question::Spoken(level) } else { Question::Written(level) };
         let events = rng.below(30);
         let end = match rng.below(8) {

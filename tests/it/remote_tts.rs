@@ -86,7 +86,8 @@ async fn every_sample_arrives_however_it_is_cut() {
         assert!(answer.samples == samples, "{content_type}: {} samples", answer.samples.len());
     }
     // One piece of 6 s.
-    let long: Vec<i16> = (0..144_000).map(|n| (n % 20_011 - 10_000) as i16).collect();
+    let long: Vec<i16> =
+        (0..144_000).map(|n| i16::try_from(n % 20_011 - 10_000).expect("a sample")).collect();
     speech.speaks([Speak::Pieces("audio/pcm", vec![bytes(&long)], Then::End)]);
     client.ask("Speak, please.").await;
     let answer = client.answer().await;

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::graph::{self, ANY, PortSpec, index_of};
-use super::ort::{ElementType, Graph, GraphOptions, Library, Port, Tensor, Terminate, Value};
+use super::ort::{ElementType, Graph, GraphOptions, Library, Port, Tensor, Terminate, Value, length_of};
 use super::{ModelError, SttModel};
 use crate::audio::pcm;
 use crate::language::Language;
@@ -125,7 +125,7 @@ impl Moonshine {
                 PortSpec::new("encoder_hidden_states", ElementType::F32, &[ANY, ANY, WIDTH]),
                 PortSpec::new("use_cache_branch", ElementType::Bool, &[1]),
             ],
-            vec![PortSpec::new("logits", ElementType::F32, &[ANY, ANY, tokens::COUNT as i64])],
+            vec![PortSpec::new("logits", ElementType::F32, &LOGITS_SHAPE)],
         );
         let cache =
             |name: String| PortSpec { name: name.into(), element: ElementType::F32, shape: &CACHE_SHAPE };
@@ -165,11 +165,11 @@ impl Moonshine {
 
     fn on(weights: Arc<MoonshineGraphs>) -> Result<Self, ModelError> {
         let library = weights.encoder.library();
-        let mut mask = Tensor::new(library, INPUT_SAMPLES_MAX, &[1, INPUT_SAMPLES_MAX as i64])?;
+        let mut mask = Tensor::new(library, INPUT_SAMPLES_MAX, &[1, length_of(INPUT_SAMPLES_MAX)])?;
         mask.data_mut().fill(1);
         let mut moonshine = Self {
             terminate: Terminate::new(library)?,
-            audio: Tensor::new(library, INPUT_SAMPLES_MAX, &[1, INPUT_SAMPLES_MAX as i64])?,
+            audio: Tensor::new(library, INPUT_SAMPLES_MAX, &[1, length_of(INPUT_SAMPLES_MAX)])?,
             mask,
             token: Tensor::new(library, 1, &[1, 1])?,
             cached: Tensor::new(library, 1, &[1])?,
@@ -207,7 +207,7 @@ impl Moonshine {
         piece: &[i16],
         stale: &dyn Fn() -> bool,
     ) -> Result<(), ModelError> {
-        let shape = [1, (piece.len() + 2 * PADDING_SAMPLES) as i64];
+        let shape = [1, length_of(piece.len() + 2 * PADDING_SAMPLES)];
         self.audio.reshape(&shape)?;
         self.mask.reshape(&shape)?;
         let audio = self.audio.data_mut();
@@ -230,7 +230,7 @@ impl Moonshine {
         cached: bool,
         stale: &dyn Fn() -> bool,
     ) -> Result<usize, ModelError> {
-        self.token.data_mut()[0] = token as i64;
+        self.token.data_mut()[0] = i64::try_from(token).expect("tokens are numbers below `tokens::COUNT`");
         self.cached.data_mut()[0] = cached;
         let inputs: [&Value; CACHES + 4] = std::array::from_fn(|index| match weights.inputs[index] {
             DecoderInput::Mask => self.mask.value(),
@@ -340,6 +340,9 @@ const CACHES: usize = 6 * 4;
 
 /// `[batch, heads, length, width of a head]`. Source: the model file.
 const CACHE_SHAPE: [i64; 4] = [ANY, 8, ANY, 36];
+
+/// `[batch, length, token]`. Source: the model file.
+const LOGITS_SHAPE: [i64; 3] = [ANY, ANY, length_of(tokens::COUNT)];
 
 /// Width of the encoder's output. Source: the model file.
 const WIDTH: i64 = 288;

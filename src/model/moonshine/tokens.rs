@@ -103,11 +103,12 @@ mod tests {
         let mut file = Vec::new();
         for n in 0..COUNT {
             let token = entries.iter().find(|entry| entry.0 == n).map_or("", |entry| entry.1);
+            let byte = |length: usize| u8::try_from(length).unwrap();
             if token.len() >= 128 {
-                file.push((token.len() % 128 + 128) as u8);
-                file.push((token.len() / 128) as u8);
+                file.push(byte(token.len() % 128 + 128));
+                file.push(byte(token.len() / 128));
             } else {
-                file.push(token.len() as u8);
+                file.push(byte(token.len()));
             }
             file.extend_from_slice(token.as_bytes());
         }

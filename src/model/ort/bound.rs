@@ -9,7 +9,7 @@ use onnxruntime_sys as sys;
 use super::api::call;
 use super::graph::{Graph, Port};
 use super::library::made;
-use super::tensor::{Buffer, Element, ElementType, Shape};
+use super::tensor::{Buffer, Element, ElementType, Shape, length_of};
 use super::terminate::Terminate;
 use crate::model::ModelError;
 
@@ -17,7 +17,7 @@ use crate::model::ModelError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dim {
     /// Always this long.
-    Is(i64),
+    Is(usize),
     /// As long as the run has rows.
     Rows,
 }
@@ -214,10 +214,10 @@ impl BoundPort {
 fn shape(dims: &[Dim], rows: usize) -> Shape {
     let mut lengths = [0; 8];
     for (length, dim) in lengths.iter_mut().zip(dims) {
-        *length = match *dim {
+        *length = length_of(match *dim {
             Dim::Is(length) => length,
-            Dim::Rows => i64::try_from(rows).expect("a number of rows is small"),
-        };
+            Dim::Rows => rows,
+        });
     }
     Shape::new(&lengths[..dims.len()])
 }

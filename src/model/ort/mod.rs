@@ -30,5 +30,5 @@ mod terminate;
 pub use bound::{Bound, BoundElement, Dim};
 pub use graph::{Graph, GraphOptions, Port, Provider};
 pub use library::Library;
-pub use tensor::{Element, ElementType, Shape, Tensor, Value};
+pub use tensor::{Element, ElementType, Shape, Tensor, Value, length_of};
 pub use terminate::Terminate;

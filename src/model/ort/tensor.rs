@@ -99,6 +99,18 @@ impl Shape {
     }
 }
 
+/// The length of a dimension as ONNX Runtime takes it.
+///
+/// # Panics
+/// If `elements` is above `i64::MAX`, which no slice in memory is.
+#[must_use]
+pub const fn length_of(elements: usize) -> i64 {
+    assert!(elements as u64 <= i64::MAX as u64, "longer than any slice");
+    #[expect(clippy::cast_possible_wrap, reason = "compared in the line above")]
+    let length = elements as i64;
+    length
+}
+
 impl fmt::Debug for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.dims().fmt(f)

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::graph::{self, ANY, PortSpec, index_of};
-use super::ort::{ElementType, Graph, GraphOptions, Library, Tensor, Terminate, Value};
+use super::ort::{ElementType, Graph, GraphOptions, Library, Tensor, Terminate, Value, length_of};
 use super::{ModelError, Speech, SpeechSource, TtsModel};
 use crate::audio::SampleRate;
 use crate::text::Phonemize;
@@ -178,10 +178,10 @@ impl Piper {
         let voice = &self.weights.voice;
         self.numbers.clear();
         voice.write(phonemes, &mut self.numbers);
-        let count = self.numbers.len();
-        self.input.reshape(&[1, count as i64])?;
+        let count = length_of(self.numbers.len());
+        self.input.reshape(&[1, count])?;
         self.input.data_mut().copy_from_slice(&self.numbers);
-        self.length.data_mut()[0] = count as i64;
+        self.length.data_mut()[0] = count;
         self.scales.data_mut().copy_from_slice(&[voice.noise_scale, scale, voice.noise_width]);
         let inputs = self.weights.inputs.map(|input| match input {
             VoiceInput::Numbers => self.input.value(),
@@ -225,7 +225,8 @@ impl fmt::Debug for Piper {
 /// puts some 40 ms there. What is kept (10 ms) covers a soft beginning.
 fn lead(samples: &[f32], rate: SampleRate) -> usize {
     let start = samples.iter().position(|sample| sample.abs() > LEAD_LEVEL).unwrap_or(0);
-    start.saturating_sub(rate.samples_in(10) as usize)
+    let kept = usize::try_from(rate.samples_in(10)).expect("10 ms are some hundred samples");
+    start.saturating_sub(kept)
 }
 
 /// What is louder is no longer silence, −50 dBFS. The voice's own noise is below −60.

@@ -139,7 +139,7 @@ async fn speak<S>(
 where
     S: Sink<Message, Error = SocketError> + Unpin,
 {
-    let per_append = RATE.samples_in(APPEND_MS) as usize;
+    let per_append = usize::try_from(RATE.samples_in(APPEND_MS)).expect("an append is short");
     let silence = append_event(&vec![0; per_append]);
     let mut chunks = samples.chunks(per_append);
     let mut due = start;

@@ -46,8 +46,13 @@ fn milliseconds(text: &str) -> Option<u32> {
         total += number.parse::<f64>().ok()? * factor;
         rest = tail;
     }
-    // A cast from a float ends at the type's limits.
-    (!text.is_empty()).then_some(total.ceil() as u32)
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast from a float ends at the type's limits"
+    )]
+    let ms = total.ceil() as u32;
+    (!text.is_empty()).then_some(ms)
 }
 
 #[cfg(test)]

@@ -164,7 +164,9 @@ mod tests {
             reader.push(piece, &mut samples)?;
         }
         reader.finish(&mut samples)?;
-        Ok((samples.iter().map(|sample| (sample * 32_768.0) as i32).collect(), reader.rate().hz()))
+        #[expect(clippy::cast_possible_truncation, reason = "full scale is far inside of the type")]
+        let whole = |sample: &f32| (sample * 32_768.0) as i32;
+        Ok((samples.iter().map(whole).collect(), reader.rate().hz()))
     }
 
     /// Samples 1, 2, ….
