@@ -100,7 +100,7 @@ fn delta(c: &mut Criterion) {
         let (samples, mut text) = (samples(ms, format), String::with_capacity(16 * 1_024));
         group.throughput(Throughput::Bytes(2 * samples.len() as u64));
         let (response, item) = (ResponseId::fresh(), ItemId::fresh());
-        let delta = AudioDelta { response: &response, item: &item, output_index: 0, format };
+        let delta = AudioDelta { response, item, output_index: 0, format };
         group.bench_function(BenchmarkId::new(format!("encode{name}"), format!("{ms}ms")), |b| {
             b.iter(|| {
                 text.clear();

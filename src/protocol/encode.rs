@@ -12,12 +12,12 @@ use super::id::{EventId, ItemId, ResponseId};
 use super::server_event::ServerEvent;
 
 /// Where the samples of one `response.output_audio.delta` belong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AudioDelta<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AudioDelta {
     /// The response.
-    pub response: &'a ResponseId,
+    pub response: ResponseId,
     /// Its item.
-    pub item: &'a ItemId,
+    pub item: ItemId,
     /// Which of the response's items, counted from 0.
     pub output_index: u32,
     /// What the samples become.
@@ -37,7 +37,7 @@ const AROUND_BYTES_MAX: usize = 350;
 ///
 /// One pass, no intermediate buffer but 480 bytes on the stack for G.711; one heap call at most, none if
 /// `out` has room.
-pub fn encode_audio_delta(delta: &AudioDelta<'_>, event_id: EventId, samples: &[i16], out: &mut String) {
+pub fn encode_audio_delta(delta: &AudioDelta, event_id: EventId, samples: &[i16], out: &mut String) {
     out.reserve(AROUND_BYTES_MAX + (samples.len() * delta.format.sample_bytes()).div_ceil(3) * 4);
     out.push_str(r#"{"type":"response.output_audio.delta","event_id":""#);
     write!(out, "{event_id}").expect("a String takes everything");
@@ -112,7 +112,12 @@ mod tests {
         let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         let mut out = String::from("kept ");
         encode_audio_delta(
-            &AudioDelta { response: &response, item: &item, output_index: 0, format: AudioFormat::DEFAULT },
+            &AudioDelta {
+                response: response.clone(),
+                item: item.clone(),
+                output_index: 0,
+                format: AudioFormat::DEFAULT,
+            },
             event_id,
             &samples,
             &mut out,
@@ -135,7 +140,8 @@ mod tests {
         let (response, item) = (ResponseId::fresh(), ItemId::fresh());
         let samples: Vec<i16> = (-480..481).map(|n| n * 68).collect();
         let encoded = |format| {
-            let delta = AudioDelta { response: &response, item: &item, output_index: u32::MAX, format };
+            let (response, item) = (response.clone(), item.clone());
+            let delta = AudioDelta { response, item, output_index: u32::MAX, format };
             let mut out = String::new();
             encode_audio_delta(&delta, EventIds::new().fresh(), &samples, &mut out);
             let value: serde_json::Value = serde_json::from_str(&out).expect("JSON");

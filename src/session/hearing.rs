@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::audio::SampleRate;
-use crate::language::Language;
-use crate::message::{CommitId, FailureCode, Moment, SttEvent, UtteranceId, VadEvent};
+use crate::message::{CommitId, Moment, SttEvent, UtteranceId, VadEvent};
 use crate::protocol::{
     Content, ErrorObject, Fault, Item, ItemId, ItemStatus, OnlyPart, ProtocolError, ResponseRequest,
     ServerEvent, SessionKind, Speaker, StatusDetails, TranscriptionUsage, TurnMode, fresh_segment_id,
@@ -17,40 +16,27 @@ use crate::protocol::{
 use super::response::{Wait, failure};
 use super::settings::{patience_ms, set_language};
 use super::timer::Timer;
-use super::transcript::words_of;
+use super::turn::{CommittedItem, Speech, Turn, TurnState};
 use super::{Command, MICROPHONE_GAP, Phase, Session};
 
 /// Transcripts that may arrive before the commit that they belong to; they come through another ring. One per
 /// worker of STT would do.
 const EARLY_TRANSCRIPTS_MAX: usize = 8;
 
-/// Longest transcript that is kept, an hour of speech: without turn detection a client may never commit.
-const TRANSCRIPT_BYTES_MAX: usize = 64 * 1_024;
-
 /// What has been heard and is not yet settled.
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
-    /// Speech that has begun and is not committed.
-    open: Option<OpenSpeech>,
+    /// Turns that are not settled, at most one of them open.
+    turns: Vec<Turn>,
     /// Commits and clears that the detector has not answered, oldest first.
     asked: VecDeque<(CommitId, Asked)>,
     next_commit: u32,
-    /// Utterances whose transcript is not complete, in the order of their commits.
-    transcripts: Vec<Transcript>,
     /// The last utterance that was committed.
     last_committed: Option<UtteranceId>,
     /// When the last audio of the client came.
     heard_at: Moment,
     /// Audio that has come, microseconds.
     audio_us: u64,
-}
-
-#[derive(Debug)]
-struct OpenSpeech {
-    utterance: UtteranceId,
-    item: ItemId,
-    start_ms: u32,
-    stopped: bool,
 }
 
 /// What was asked of the detector.
@@ -67,32 +53,10 @@ enum Asked {
     Gap,
 }
 
-#[derive(Debug)]
-struct Transcript {
-    utterance: UtteranceId,
-    /// `None`: the commit has not been seen yet.
-    committed: Option<CommittedItem>,
-    text: String,
-    /// The language that the recogniser has named.
-    language: Option<Language>,
-    /// Bytes of its words that the client has been told.
-    told: usize,
-    /// `None`: more text is to come.
-    outcome: Option<Result<(), FailureCode>>,
-}
-
-#[derive(Clone, Debug)]
-struct CommittedItem {
-    item: ItemId,
-    audio_ms: u32,
-    /// Whether the turn is answered by itself.
-    answer: bool,
-}
-
 impl Hearing {
     /// Whether the user is speaking.
-    pub(super) const fn is_open(&self) -> bool {
-        self.open.is_some()
+    pub(super) fn is_open(&self) -> bool {
+        self.turns.iter().any(Turn::is_open)
     }
 
     /// Audio of the client has come.
@@ -111,12 +75,24 @@ impl Hearing {
         let commits =
             self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Commit { .. } | Asked::Item(_)));
         let commits = commits.map(|(commit, _)| Wait::Commit(*commit));
-        commits.chain(self.owing().map(|entry| Wait::Transcript(entry.utterance))).collect()
+        commits.chain(self.owing().map(|turn| Wait::Transcript(turn.utterance))).collect()
     }
 
-    /// Committed utterances without their whole transcript. What comes early may never be committed.
-    fn owing(&self) -> impl Iterator<Item = &Transcript> {
-        self.transcripts.iter().filter(|entry| entry.committed.is_some())
+    /// Committed turns without their whole transcript. A transcript that is early may never be committed.
+    fn owing(&self) -> impl Iterator<Item = &Turn> {
+        self.turns.iter().filter(|turn| turn.is_committed())
+    }
+
+    fn turn(&mut self, utterance: UtteranceId) -> Option<&mut Turn> {
+        self.turns.iter_mut().find(|turn| turn.utterance == utterance)
+    }
+
+    /// Moves the turn of `utterance`, or a new one if there is none or it is committed.
+    fn set(&mut self, utterance: UtteranceId, state: TurnState) {
+        match self.turn(utterance).filter(|turn| !turn.is_committed()) {
+            Some(turn) => turn.state = state,
+            None => self.turns.push(Turn::new(utterance, state)),
+        }
     }
 
     fn ask(&mut self, asked: Asked) -> CommitId {
@@ -131,25 +107,17 @@ impl Hearing {
         self.asked.remove(at).map(|(_, asked)| asked)
     }
 
-    /// The entry of an utterance that is not settled; a new one if its commit may still be on its way.
-    fn transcript(&mut self, utterance: UtteranceId) -> Option<&mut Transcript> {
-        if let Some(at) = self.transcripts.iter().position(|entry| entry.utterance == utterance) {
-            return self.transcripts.get_mut(at);
+    /// The turn whose transcript is coming; a new one if the commit may still be on its way.
+    fn transcribed(&mut self, utterance: UtteranceId) -> Option<&mut Turn> {
+        if self.turn(utterance).is_none() {
+            let settled = self.last_committed.is_some_and(|last| utterance <= last);
+            let early = self.turns.iter().filter(|turn| matches!(turn.state, TurnState::Early)).count();
+            if settled || early >= EARLY_TRANSCRIPTS_MAX {
+                return None;
+            }
+            self.turns.push(Turn::new(utterance, TurnState::Early));
         }
-        let settled = self.last_committed.is_some_and(|last| utterance <= last);
-        let early = self.transcripts.iter().filter(|entry| entry.committed.is_none()).count();
-        if settled || early >= EARLY_TRANSCRIPTS_MAX {
-            return None;
-        }
-        self.transcripts.push(Transcript {
-            utterance,
-            committed: None,
-            text: String::new(),
-            language: None,
-            told: 0,
-            outcome: None,
-        });
-        self.transcripts.last_mut()
+        self.turn(utterance).filter(|turn| turn.outcome.is_none())
     }
 }
 
@@ -186,7 +154,8 @@ impl Session {
 
     fn speech_started(&mut self, utterance: UtteranceId, start_ms: u32, now: Moment) {
         let item = ItemId::fresh();
-        self.hearing.open = Some(OpenSpeech { utterance, item: item.clone(), start_ms, stopped: false });
+        self.hearing.turns.retain(|turn| !turn.is_open());
+        self.hearing.set(utterance, TurnState::Speaking(Speech { item: item.clone(), start_ms }));
         self.hearing.heard_at = now;
         if let Some(gap) = self.microphone_gap_after() {
             self.timers.set(Timer::MicrophoneGap, now + gap);
@@ -204,13 +173,10 @@ impl Session {
     }
 
     fn speech_stopped(&mut self, utterance: UtteranceId, end_ms: u32) {
-        let Some(open) =
-            self.hearing.open.as_mut().filter(|open| open.utterance == utterance && !open.stopped)
-        else {
-            return;
-        };
-        open.stopped = true;
-        let item_id = open.item.clone();
+        let Some(turn) = self.hearing.turn(utterance) else { return };
+        let TurnState::Speaking(speech) = turn.state.clone() else { return };
+        let item_id = speech.item.clone();
+        turn.state = TurnState::Stopped(speech);
         self.timers.stop(Timer::MicrophoneGap);
         self.send(ServerEvent::SpeechStopped { audio_end_ms: end_ms, item_id });
     }
@@ -224,17 +190,21 @@ impl Session {
             return;
         }
         let by_detector = commit.is_none() || matches!(asked, Some(Asked::Gap));
-        let open = self.hearing.open.take_if(|open| open.utterance == utterance);
-        if let Some(open) = &open {
-            if by_detector && !open.stopped {
-                let audio_end_ms = open.start_ms.saturating_add(audio_ms);
-                self.send(ServerEvent::SpeechStopped { audio_end_ms, item_id: open.item.clone() });
+        let state = self.hearing.turn(utterance).map(|turn| turn.state.clone());
+        let item = match state {
+            Some(TurnState::Speaking(Speech { item, start_ms })) => {
+                self.timers.stop(Timer::MicrophoneGap);
+                if by_detector {
+                    let audio_end_ms = start_ms.saturating_add(audio_ms);
+                    self.send(ServerEvent::SpeechStopped { audio_end_ms, item_id: item.clone() });
+                }
+                item
             }
-            self.timers.stop(Timer::MicrophoneGap);
-        }
-        let item = open.map_or_else(ItemId::fresh, |open| open.item);
+            Some(TurnState::Stopped(Speech { item, .. })) => item,
+            Some(TurnState::Early | TurnState::Committed(_)) | None => ItemId::fresh(),
+        };
         // Utterances are counted up: an older one that was not committed has been cleared.
-        self.hearing.transcripts.retain(|entry| entry.committed.is_some() || entry.utterance >= utterance);
+        self.hearing.turns.retain(|turn| turn.is_committed() || turn.utterance >= utterance);
         self.hearing.last_committed = self.hearing.last_committed.max(Some(utterance));
         self.timers.stop(Timer::Idle);
         self.heard_ms = self.heard_ms.saturating_add(audio_ms);
@@ -257,18 +227,7 @@ impl Session {
         committed: CommittedItem,
         commit: Option<CommitId>,
     ) {
-        let early = |entry: &&mut Transcript| entry.utterance == utterance && entry.committed.is_none();
-        match self.hearing.transcripts.iter_mut().find(early) {
-            Some(early) => early.committed = Some(committed),
-            None => self.hearing.transcripts.push(Transcript {
-                utterance,
-                committed: Some(committed),
-                text: String::new(),
-                language: None,
-                told: 0,
-                outcome: None,
-            }),
-        }
+        self.hearing.set(utterance, TurnState::Committed(committed));
         if let Some(commit) = commit {
             self.replace_wait(Wait::Commit(commit), Some(Wait::Transcript(utterance)));
         }
@@ -308,7 +267,8 @@ impl Session {
 
     fn cleared(&mut self, commit: CommitId, utterance: Option<UtteranceId>) {
         let asked = self.hearing.answered(commit);
-        if self.hearing.open.take_if(|open| Some(open.utterance) == utterance).is_some() {
+        let gone = |turn: &mut Turn| turn.is_open() && Some(turn.utterance) == utterance;
+        if self.hearing.turns.extract_if(.., gone).next().is_some() {
             self.timers.stop(Timer::MicrophoneGap);
         }
         if asked.is_some() {
@@ -324,47 +284,32 @@ impl Session {
             }
             SttEvent::Failed { utterance, code } => (*utterance, "", None, Some(Err(*code))),
         };
-        let Some(entry) = self.hearing.transcript(utterance).filter(|entry| entry.outcome.is_none()) else {
-            return;
-        };
-        if entry.text.len() + text.len() <= TRANSCRIPT_BYTES_MAX {
-            entry.text.push_str(text);
-        }
-        // Of a very long utterance the first piece says it.
-        entry.language = entry.language.or(language);
-        entry.outcome = outcome;
+        let Some(turn) = self.hearing.transcribed(utterance) else { return };
+        turn.write(text, language);
+        turn.outcome = outcome;
         self.tell_words(utterance);
         self.settle(utterance);
     }
 
-    /// Tells the client what is new in a transcript. Words only grow: nothing that was told is taken back.
+    /// Tells the client what is new in a transcript.
     fn tell_words(&mut self, utterance: UtteranceId) {
-        if self.settings.transcription.is_none() {
-            return;
-        }
-        let transcript = self.hearing.transcripts.iter_mut().find(|entry| entry.utterance == utterance);
-        if let Some(Transcript { committed: Some(committed), text, told, .. }) = transcript {
-            let words = words_of(text);
-            if words.len() > *told {
-                let (item_id, delta) = (committed.item.clone(), words[*told..].to_owned());
-                *told = words.len();
-                self.send(ServerEvent::TranscriptionDelta { item_id, content_index: OnlyPart, delta });
-            }
+        if self.settings.transcription.is_some()
+            && let Some((item_id, delta)) = self.hearing.turn(utterance).and_then(Turn::tell)
+        {
+            self.send(ServerEvent::TranscriptionDelta { item_id, content_index: OnlyPart, delta });
         }
     }
 
-    /// Ends the item of an utterance once both its commit and its whole transcript are there.
+    /// Ends the item of a turn once both its commit and its whole transcript are there.
     fn settle(&mut self, utterance: UtteranceId) {
-        let ready = |entry: &mut Transcript| {
-            entry.utterance == utterance && entry.committed.is_some() && entry.outcome.is_some()
-        };
-        let Some(Transcript { committed: Some(committed), text, language, outcome: Some(outcome), .. }) =
-            self.hearing.transcripts.extract_if(.., ready).next()
+        let ready = |turn: &mut Turn| turn.utterance == utterance && turn.is_settled();
+        let Some(turn) = self.hearing.turns.extract_if(.., ready).next() else { return };
+        let words = turn.words().to_owned();
+        let Turn { state: TurnState::Committed(committed), outcome: Some(outcome), language, .. } = turn
         else {
             return;
         };
         let CommittedItem { item, audio_ms, answer } = committed;
-        let words = words_of(&text).to_owned();
         let (status, heard) = match outcome {
             Ok(()) => (ItemStatus::Completed, Some(words.as_str())),
             Err(_) => (ItemStatus::Incomplete, None),
@@ -445,7 +390,7 @@ impl Session {
         let Some(gap) = self.microphone_gap_after() else {
             return;
         };
-        if self.hearing.open.as_ref().is_none_or(|open| open.stopped) {
+        if !self.hearing.turns.iter().any(|turn| matches!(turn.state, TurnState::Speaking(_))) {
             return;
         }
         if now.since(self.hearing.heard_at) < gap {

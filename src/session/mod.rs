@@ -6,8 +6,9 @@
 //! [`Session::next_timeout`] says when to call `handle` with [`Input::Timeout`] at the latest.
 //!
 //! # Audio
-//! Audio does not pass through `handle`: the edge decodes an append straight into its ring and says
-//! [`Input::Appended`]; for a frame of an answer it asks [`Session::audio`] where the samples belong.
+//! Samples do not pass through the session. The edge decodes an append straight into its ring and says
+//! [`Input::Appended`]; of the next frame of an answer it says [`Input::Audio`], and [`Output::Audio`] tells where those
+//! samples belong. If that does not come, the frame is stale.
 //!
 //! # Decisions
 //! - **One response at a time** has the unit: its voice and the place at the end of the conversation. Responses out of band
@@ -47,18 +48,19 @@ mod settings;
 mod spoken;
 mod timer;
 mod transcript;
+mod turn;
 mod user_language;
 
 use std::time::Duration;
 
-use crate::audio::AudioFormat;
+use crate::audio::{AudioFormat, SampleRate};
 use crate::message::{
     AnswerEvent, ChatRequest, CommitId, Moment, ResponseKey, SpeechHints, SttEvent, TtsSettings, VadEvent,
     VadSettings,
 };
 use crate::protocol::{
-    ClientEvent, ClientEventKind, ClientItem, Content, ErrorObject, Fault, Item, ItemBody, ItemStatus,
-    OnlyPart, ProtocolError, ServerEvent, SessionId, SessionKind, SessionObject, SessionUpdate,
+    AudioDelta, ClientEvent, ClientEventKind, ClientItem, Content, ErrorObject, Fault, Item, ItemBody,
+    ItemStatus, OnlyPart, ProtocolError, ServerEvent, SessionId, SessionKind, SessionObject, SessionUpdate,
 };
 
 use conversation::Conversation;
@@ -96,9 +98,17 @@ pub enum Input {
     Vad(VadEvent),
     /// From the recogniser, in order.
     Stt(SttEvent),
-    /// From the voice, or from the model of a response that needs none, in order; frames of audio go through
-    /// [`Session::audio`] instead.
+    /// From the voice, or from the model of a response that needs none, in order.
     Answer(ResponseKey, AnswerEvent),
+    /// Audio of an answer is at hand, in its place among the events of [`Input::Answer`].
+    Audio {
+        /// Response that the audio belongs to.
+        response: ResponseKey,
+        /// Number of samples.
+        samples: usize,
+        /// Rate of the samples.
+        rate: SampleRate,
+    },
     /// The time that [`Session::next_timeout`] gave has come.
     Timeout,
     /// The server is going down: finish what is running, then close. The second time: close now.
@@ -110,6 +120,8 @@ pub enum Input {
 pub enum Output {
     /// Send this to the client.
     Send(ServerEvent),
+    /// Send the samples of [`Input::Audio`] to the client; they count as sent.
+    Audio(AudioDelta),
     /// Do this to the unit or to the connection.
     Command(Command),
 }
@@ -145,7 +157,7 @@ pub enum Command {
         /// What to answer.
         request: Box<ChatRequest>,
     },
-    /// Ask the language model beside the unit: nothing of the answer is spoken. It comes as [`Input::Speech`].
+    /// Ask the language model beside the unit: nothing of the answer is spoken. It comes as [`Input::Answer`].
     Aside {
         /// The response that the answer belongs to.
         response: ResponseKey,
@@ -258,9 +270,6 @@ impl Session {
     }
 
     /// Takes one input. Call [`Session::poll`] afterwards until it is empty.
-    ///
-    /// # Panics
-    /// If a frame of audio is passed as [`Input::Speech`].
     pub fn handle(&mut self, input: Input, now: Moment) {
         if self.phase == Phase::Closed {
             return;
@@ -275,6 +284,7 @@ impl Session {
             Input::Vad(event) => self.vad_event(event, now),
             Input::Stt(event) => self.stt_event(event),
             Input::Answer(response, event) => self.answer_event(response, event),
+            Input::Audio { response, samples, rate } => self.answer_audio(response, samples, rate),
             Input::Timeout => self.timeout(now),
             Input::Shutdown => self.shutdown(),
         }

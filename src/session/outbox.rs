@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::protocol::ServerEvent;
+use crate::protocol::{AudioDelta, ServerEvent};
 
 use super::{Command, Output};
 
@@ -15,15 +15,15 @@ impl Outbox {
         self.0.push_back(Output::Send(event));
     }
 
+    pub(super) fn audio(&mut self, delta: AudioDelta) {
+        self.0.push_back(Output::Audio(delta));
+    }
+
     pub(super) fn command(&mut self, command: Command) {
         self.0.push_back(Output::Command(command));
     }
 
     pub(super) fn pop(&mut self) -> Option<Output> {
         self.0.pop_front()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }

@@ -127,7 +127,7 @@ impl Response {
     }
 
     /// Where `samples` samples that are sent now belong. Its message has been opened.
-    pub(super) fn audio(&mut self, samples: usize, now: Moment) -> Option<AudioDelta<'_>> {
+    pub(super) fn audio(&mut self, samples: usize, now: Moment) -> Option<AudioDelta> {
         let output_index = self.output_index();
         let Some(Open::Message { id, spoken }) = &mut self.open else {
             return None;
@@ -136,7 +136,8 @@ impl Response {
         let begins = self.played_until.map_or(now, |until| until.max(now));
         let lasts = Duration::from_secs(samples as u64) / self.format.rate().hz();
         self.played_until = Some(begins + lasts);
-        Some(AudioDelta { response: &self.id, item: id, output_index, format: self.format })
+        let (response, item) = (self.id.clone(), id.clone());
+        Some(AudioDelta { response, item, output_index, format: self.format })
     }
 
     /// A piece of a function call.

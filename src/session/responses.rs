@@ -3,11 +3,11 @@
 use crate::audio::SampleRate;
 use crate::language::Language;
 use crate::message::{
-    AnswerEvent, ChatRequest, FinishReason, Moment, ResponseKey, TokenUsage, ToolChoice, TtsSettings,
+    AnswerEvent, ChatRequest, FinishReason, ResponseKey, TokenUsage, ToolChoice, TtsSettings,
 };
 use crate::protocol::{
-    AudioDelta, ErrorObject, Fault, InputItem, Item, ItemBody, MaxTokens, Modality, ResponseRequest,
-    ResponseStatus, ServerEvent, SessionKind, StatusDetails, Usage, quoted,
+    ErrorObject, Fault, InputItem, Item, ItemBody, MaxTokens, Modality, ResponseRequest, ResponseStatus,
+    ServerEvent, SessionKind, StatusDetails, Usage, quoted,
 };
 
 use super::conversation::Conversation;
@@ -263,7 +263,9 @@ impl Session {
                 response.call(&piece, outbox, conversation);
             }),
             AnswerEvent::RateLimits(limits) => {
-                self.with(response, |_, outbox, _| outbox.send(ServerEvent::RateLimitsUpdated { rate_limits: limits }));
+                self.with(response, |_, outbox, _| {
+                    outbox.send(ServerEvent::RateLimitsUpdated { rate_limits: limits })
+                });
             }
             AnswerEvent::End { finish, usage } if self.is_asked(response) => {
                 let status = match finish {
@@ -309,31 +311,22 @@ impl Session {
         }
     }
 
-    /// Where `samples` samples at `rate` of `response` belong, and counts them as sent.
-    ///
-    /// The rule that keeps the order on the wire: there is an answer only when [`Session::poll`] has nothing
-    /// left. On `None`, poll until it is empty; if that gave anything, ask again; if not, the frame is stale:
-    /// drop it. So the first frame of a message, which opens its item, takes two calls, every other one.
-    pub fn audio(
-        &mut self,
-        response: ResponseKey,
-        samples: usize,
-        rate: SampleRate,
-        now: Moment,
-    ) -> Option<AudioDelta<'_>> {
-        let Self { response: active, outbox, conversation, has_spoken, .. } = self;
-        let active = active.as_mut().filter(|active| {
+    /// Says where `samples` samples of `response` at `rate` belong, behind the events that open their message. Says nothing
+    /// if the response has ended.
+    pub(super) fn answer_audio(&mut self, response: ResponseKey, samples: usize, rate: SampleRate) {
+        let Self { response: active, outbox, conversation, has_spoken, now, .. } = self;
+        let is_wanted = |active: &&mut Response| {
             active.key == response
                 && active.modality == Modality::Audio
                 && active.question.is_none()
                 && active.format.rate() == rate
-        })?;
+        };
+        let Some(active) = active.as_mut().filter(is_wanted) else { return };
         active.open_message(outbox, conversation);
-        if !outbox.is_empty() {
-            return None;
+        if let Some(delta) = active.audio(samples, *now) {
+            *has_spoken = true;
+            outbox.audio(delta);
         }
-        *has_spoken = true;
-        active.audio(samples, now)
     }
 
     /// Ends the response that has the unit.

@@ -15,7 +15,7 @@ const PIECES: [&[usize]; 4] =
 /// A delta as the client gets it.
 fn on_the_wire(delta: &Delta, format: AudioFormat) -> Vec<u8> {
     let (response, item) = (ResponseId::fresh(), ItemId::fresh());
-    let place = AudioDelta { response: &response, item: &item, output_index: 0, format };
+    let place = AudioDelta { response, item, output_index: 0, format };
     let mut text = String::new();
     encode_audio_delta(&place, EventIds::new().fresh(), &delta.samples, &mut text);
     let event: serde_json::Value = serde_json::from_str(&text).expect("JSON");

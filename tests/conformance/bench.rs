@@ -31,6 +31,8 @@ pub(crate) struct Bench {
     now: Moment,
     /// What the voice was told last.
     rate: SampleRate,
+    /// The frame of an answer that is at hand.
+    samples: Option<Vec<i16>>,
     /// What has come out and has not been looked at.
     pub(crate) seen: VecDeque<Seen>,
 }
@@ -41,7 +43,7 @@ impl Bench {
         let session = Session::new(config, None, now);
         let (decoder, event_ids) = (Decoder::new(), EventIds::new());
         let rate = SampleRate::HZ_24K;
-        let mut bench = Self { session, decoder, event_ids, now, rate, seen: VecDeque::new() };
+        let mut bench = Self { session, decoder, event_ids, now, rate, samples: None, seen: VecDeque::new() };
         bench.drain();
         bench
     }
@@ -82,27 +84,25 @@ impl Bench {
 
     /// A frame of an answer; says whether it was sent.
     pub(crate) fn audio(&mut self, response: ResponseKey, samples: &[i16]) -> bool {
-        loop {
-            if let Some(delta) = self.session.audio(response, samples.len(), self.rate, self.now) {
-                let mut text = String::new();
-                encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
-                self.seen.push_back(Seen::Event(serde_json::from_str(&text).expect("an event is JSON")));
-                return true;
-            }
-            if self.drain() == 0 {
-                return false;
-            }
-        }
+        self.samples = Some(samples.to_vec());
+        let (samples, rate) = (samples.len(), self.rate);
+        self.handle(Input::Audio { response, samples, rate });
+        self.samples.take().is_none()
     }
 
-    fn drain(&mut self) -> usize {
-        let before = self.seen.len();
+    fn drain(&mut self) {
         while let Some(output) = self.session.poll() {
             self.seen.push_back(match output {
                 Output::Send(event) => {
                     let mut text = String::new();
                     event.encode(self.event_ids.fresh(), &mut text);
                     assert!(!text.contains('\n'), "one line: {text}");
+                    Seen::Event(serde_json::from_str(&text).expect("an event is JSON"))
+                }
+                Output::Audio(delta) => {
+                    let samples = self.samples.take().expect("audio is at hand, and goes out once");
+                    let mut text = String::new();
+                    encode_audio_delta(&delta, self.event_ids.fresh(), &samples, &mut text);
                     Seen::Event(serde_json::from_str(&text).expect("an event is JSON"))
                 }
                 Output::Command(command) => {
@@ -113,7 +113,6 @@ impl Bench {
                 }
             });
         }
-        self.seen.len() - before
     }
 }
 

@@ -1,41 +1,37 @@
-//! One task per client: owns the lease and the session; socket → session → rings, rings → session → socket.
+//! One task per client, which owns the lease and the session.
+//!
+//! The task goes round in five steps: take what the stages have made (rings → session), do what the session wants (session →
+//! rings and backlog), fill the backlog with the answer (`answer_out` → session → backlog), hand the backlog to the socket,
+//! wait for the next thing and take that one thing.
 
-use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
-use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::watch;
 use tokio_tungstenite::tungstenite;
 
 use super::aside::Asides;
+use super::backlog::Backlog;
 use super::downlink::{Downlink, Pulled};
+use super::liveness::{Liveness, Pulse};
 use super::shared::Shared;
 use super::uplink::Uplink;
-use crate::audio::{AudioFormat, SampleRate};
+use crate::audio::AudioFormat;
 use crate::clock;
-use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
-use crate::message::{AnswerEvent, AnswerStamp, AudioIn, Envelope, Moment, ResponseKey, TextPrompt, UnitId};
+use crate::message::{AnswerEvent, AnswerStamp, AudioIn, Envelope, ResponseKey, TextPrompt, UnitId};
 use crate::protocol::{
-    Decoded, Decoder, EventIds, Fault, ProtocolError, ServerEvent, SessionKind, encode_audio_delta,
+    AudioDelta, Decoded, Decoder, EventIds, Fault, ProtocolError, ServerEvent, SessionKind,
+    encode_audio_delta,
 };
 use crate::session::{Command, Input, Output, Session};
 use crate::unit::UnitLease;
 
-/// Messages that may wait for the socket before the client's own messages are no longer read.
-const OUTBOUND_MAX: usize = 256;
-
-/// And bytes of them: a message of the client may be answered with its own megabyte.
-const OUTBOUND_BYTES_MAX: usize = 1_024 * 1_024;
-
 /// Deltas in a row after which the other connections of this thread come first.
 const BURST_DELTAS_MAX: u32 = 4;
-
-/// Silence of the peer, in pings, after which it is taken for dead.
-const PINGS_UNANSWERED_MAX: u64 = 3;
 
 /// Why a connection ends, beside the client's wish.
 #[derive(Debug)]
@@ -73,12 +69,9 @@ pub(super) async fn serve(
         event_ids: EventIds::new(),
         downlink: Downlink::new(),
         prompt: None,
-        outbound: VecDeque::new(),
-        outbound_bytes: 0,
+        backlog: Backlog::default(),
         burst: 0,
-        writing_since: None,
-        heard_at: now,
-        ping_at: now + Duration::from_millis(PING_MS),
+        liveness: Liveness::new(now),
         goodbye: None,
     };
     connection.run().await;
@@ -109,15 +102,10 @@ struct Connection {
     /// A prompt for which there was no room yet; a later one takes its place, as it has cancelled it.
     prompt: Option<(AnswerStamp, TextPrompt)>,
     asides: Asides,
-    /// Messages that have not been handed to the socket; audio only one delta at a time.
-    outbound: VecDeque<Message>,
-    outbound_bytes: usize,
+    backlog: Backlog,
     /// Deltas in a row without a pause.
     burst: u32,
-    /// Since when the socket has not taken what it was given.
-    writing_since: Option<Moment>,
-    heard_at: Moment,
-    ping_at: Moment,
+    liveness: Liveness,
     goodbye: Option<Goodbye>,
 }
 
@@ -155,67 +143,35 @@ impl Connection {
         }
     }
 
-    /// Until the connection ends.
+    /// Goes round in the five steps until the connection ends.
     async fn converse(&mut self) -> End {
         loop {
-            self.drain_rings();
+            self.take_from_stages();
             self.follow_session();
+            self.fill_backlog();
             if self.write().await.is_err() {
                 return End::Gone;
             }
-            if self.writing_since.is_none()
+            if !self.liveness.is_writing()
                 && let Some(goodbye) = self.goodbye.take()
             {
                 return End::ByServer(goodbye);
             }
             let woken = self.wait().await;
-            self.take_spent();
-            match woken {
-                Woken::Written(Ok(())) => {
-                    self.writing_since = None;
-                    if self.burst >= BURST_DELTAS_MAX {
-                        self.burst = 0;
-                        tokio::task::yield_now().await;
-                    }
-                }
-                Woken::Written(Err(_)) | Woken::Message(None) => return End::Gone,
-                Woken::Message(Some(Ok(message))) => {
-                    self.heard_at = clock::now();
-                    if self.take(message).is_break() {
-                        return End::ByClient;
-                    }
-                }
-                Woken::Message(Some(Err(error))) => {
-                    let (code, reason) = fault_of(&error);
-                    return End::ByServer(Goodbye { code, reason });
-                }
-                Woken::Stage => {}
-                Woken::Aside(response, events) => {
-                    let now = clock::now();
-                    for event in events {
-                        self.session.handle(Input::Answer(response, event), now);
-                    }
-                }
-                Woken::Timer => {
-                    if self.tick().is_break() {
-                        return End::Gone;
-                    }
-                }
-                Woken::Shutdown => self.session.handle(Input::Shutdown, clock::now()),
+            if let ControlFlow::Break(end) = self.take(woken).await {
+                return end;
             }
         }
     }
 
     async fn wait(&mut self) -> Woken {
-        let now = clock::now();
-        let slow_at = self.writing_since.map(|since| since + Duration::from_millis(SLOW_READER_MS_MAX));
-        let timer = [self.session.next_timeout(), slow_at, Some(self.ping_at)].into_iter().flatten().min();
-        let timer = tokio::time::sleep(timer.map_or(Duration::MAX, |at| at.since(now)));
-        let backlog = self.outbound.len() >= OUTBOUND_MAX || self.outbound_bytes >= OUTBOUND_BYTES_MAX;
-        let reading = !self.uplink.is_waiting() && !backlog;
+        let due = self.liveness.next_timeout();
+        let due = self.session.next_timeout().map_or(due, |at| at.min(due));
+        let timer = tokio::time::sleep(due.since(clock::now()));
+        let reading = !self.uplink.is_waiting() && !self.backlog.is_full();
         // Not biased: a burst of audio must not keep a cancel from being read, nor a flood the audio from going out.
         tokio::select! {
-            result = self.sink.flush(), if self.writing_since.is_some() => Woken::Written(result),
+            result = self.sink.flush(), if self.liveness.is_writing() => Woken::Written(result),
             () = self.shared.wakers.session(self.lease.id()).notified() => Woken::Stage,
             (response, events) = self.asides.next() => Woken::Aside(response, events),
             message = self.stream.next(), if reading => Woken::Message(message),
@@ -225,17 +181,49 @@ impl Connection {
         }
     }
 
-    /// One message of the client. Break: it has said goodbye.
-    fn take(&mut self, message: Message) -> std::ops::ControlFlow<()> {
+    /// Takes the one thing that woke the task. Break: the connection is over.
+    async fn take(&mut self, woken: Woken) -> ControlFlow<End> {
+        self.take_spent();
+        match woken {
+            Woken::Written(Ok(())) => {
+                self.liveness.end_write();
+                if self.burst >= BURST_DELTAS_MAX {
+                    self.burst = 0;
+                    tokio::task::yield_now().await;
+                }
+            }
+            Woken::Written(Err(_)) | Woken::Message(None) => return ControlFlow::Break(End::Gone),
+            Woken::Message(Some(Ok(message))) => return self.take_message(message),
+            Woken::Message(Some(Err(error))) => {
+                let (code, reason) = fault_of(&error);
+                return ControlFlow::Break(End::ByServer(Goodbye { code, reason }));
+            }
+            Woken::Stage => {}
+            Woken::Aside(response, events) => {
+                let now = clock::now();
+                for event in events {
+                    self.session.handle(Input::Answer(response, event), now);
+                }
+            }
+            Woken::Timer => return self.tick(),
+            Woken::Shutdown => self.session.handle(Input::Shutdown, clock::now()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Takes one message of the client. Break: the client has said goodbye.
+    fn take_message(&mut self, message: Message) -> ControlFlow<End> {
+        let now = clock::now();
+        self.liveness.hear(now);
         match message {
             Message::Text(text) => self.take_text(&text),
             Message::Binary(_) => self.reject(Fault::BinaryMessage.into()),
-            // Pongs go out by themselves with the next flush.
-            Message::Ping(_) => self.writing_since = self.writing_since.or(Some(clock::now())),
+            // The WebSocket layer has the pong ready; it goes out with the next flush.
+            Message::Ping(_) => self.liveness.begin_write(now),
             Message::Pong(_) => {}
-            Message::Close(_) => return std::ops::ControlFlow::Break(()),
+            Message::Close(_) => return ControlFlow::Break(End::ByClient),
         }
-        std::ops::ControlFlow::Continue(())
+        ControlFlow::Continue(())
     }
 
     fn take_text(&mut self, text: &Utf8Bytes) {
@@ -256,26 +244,24 @@ impl Connection {
         self.session.handle(Input::Rejected(error), clock::now());
     }
 
-    /// Puts what waits into the rings, and hands what the stages say to the session.
-    fn drain_rings(&mut self) {
+    /// Puts what waits into the rings, and hands the events of VAD and STT to the session.
+    fn take_from_stages(&mut self) {
+        let now = clock::now();
         if self.uplink.is_waiting() {
             self.uplink.resume(&mut self.lease.port().audio_in);
             // Audio that waits at the door is no silence.
-            self.session.handle(Input::Appended { samples: 0 }, clock::now());
+            self.session.handle(Input::Appended { samples: 0 }, now);
         }
         self.push_prompt();
-        let now = clock::now();
         let unit = self.lease.status();
         loop {
             // VAD says "committed" before STT gets the utterance: once a transcript is seen, so is its commit.
             let stt_event = self.lease.port().stt_events.next_live(unit).and_then(Envelope::into_item);
             while let Some(Envelope::Item { item, .. }) = self.lease.port().vad_events.next_live(unit) {
                 self.session.handle(Input::Vad(item), now);
-                self.follow_session();
             }
             let Some(event) = stt_event else { break };
             self.session.handle(Input::Stt(event), now);
-            self.follow_session();
         }
     }
 
@@ -296,6 +282,7 @@ impl Connection {
         while let Some(output) = self.session.poll() {
             match output {
                 Output::Send(event) => self.send(&event),
+                Output::Audio(delta) => self.send_audio(&delta),
                 Output::Command(command) => self.execute(command),
             }
         }
@@ -305,12 +292,15 @@ impl Connection {
         self.shared.roster.count(event);
         let mut text = String::new();
         event.encode(self.event_ids.fresh(), &mut text);
-        self.put_out(text);
+        self.backlog.push(text);
     }
 
-    fn put_out(&mut self, text: String) {
-        self.outbound_bytes += text.len();
-        self.outbound.push_back(Message::Text(text.into()));
+    /// Puts the samples of the last pull into the backlog.
+    fn send_audio(&mut self, delta: &AudioDelta) {
+        let mut text = String::new();
+        encode_audio_delta(delta, self.event_ids.fresh(), self.downlink.samples(), &mut text);
+        self.burst += 1;
+        self.backlog.push(text);
     }
 
     /// Hands the prompt on as soon as there is room.
@@ -352,73 +342,52 @@ impl Connection {
         self.uplink.control(item, &mut self.lease.port().audio_in);
     }
 
-    /// Hands messages to the socket: everything that is due, and of the audio one delta.
-    async fn write(&mut self) -> Result<(), axum::Error> {
-        if self.writing_since.is_some() {
-            return Ok(());
-        }
-        while self.outbound.is_empty() {
-            let unit = self.lease.status();
-            match self.downlink.pull(unit, self.lease.port()) {
+    /// Takes the next part of the answer, at most one delta of audio, once the socket has taken everything before it.
+    fn fill_backlog(&mut self) {
+        while self.backlog.is_empty() && !self.liveness.is_writing() {
+            let input = match self.downlink.pull(self.lease.status(), self.lease.port()) {
                 Pulled::Nothing => {
                     self.burst = 0;
-                    break;
+                    return;
                 }
-                Pulled::Event(response, event) => {
-                    self.session.handle(Input::Answer(response, event), clock::now());
-                    self.follow_session();
+                Pulled::Event(response, event) => Input::Answer(response, event),
+                Pulled::Audio(response, rate) => {
+                    Input::Audio { response, samples: self.downlink.samples().len(), rate }
                 }
-                Pulled::Audio(response, rate) => self.send_audio(response, rate),
-            }
+            };
+            self.session.handle(input, clock::now());
+            self.follow_session();
         }
-        if self.outbound.is_empty() {
+    }
+
+    /// Hands the backlog to the socket.
+    async fn write(&mut self) -> Result<(), axum::Error> {
+        if self.backlog.is_empty() || self.liveness.is_writing() {
             return Ok(());
         }
-        self.writing_since = Some(clock::now());
-        self.outbound_bytes = 0;
-        while let Some(message) = self.outbound.pop_front() {
+        self.liveness.begin_write(clock::now());
+        while let Some(message) = self.backlog.pop() {
             // Does not wait: the buffer behind it holds all that can be outstanding.
             self.sink.feed(message).await?;
         }
         Ok(())
     }
 
-    fn send_audio(&mut self, response: ResponseKey, rate: SampleRate) {
-        let now = clock::now();
-        // Twice: the first audio of a response opens its item, which is said first. Else nothing comes: it is stale.
-        for _ in 0..2 {
-            let samples = self.downlink.samples();
-            if let Some(delta) = self.session.audio(response, samples.len(), rate, now) {
-                let mut text = String::new();
-                encode_audio_delta(&delta, self.event_ids.fresh(), samples, &mut text);
-                self.burst += 1;
-                self.put_out(text);
-                return;
-            }
-            self.follow_session();
-        }
-    }
-
-    /// Something was due. Break: the connection is over.
-    fn tick(&mut self) -> std::ops::ControlFlow<()> {
+    /// Does what is due. Break: the connection is over.
+    fn tick(&mut self) -> ControlFlow<End> {
         let now = clock::now();
         if self.session.next_timeout().is_some_and(|at| at <= now) {
             self.session.handle(Input::Timeout, now);
         }
-        let slow = Duration::from_millis(SLOW_READER_MS_MAX);
-        if self.writing_since.is_some_and(|since| now.since(since) >= slow) {
-            tracing::info!(unit = %self.lease.id(), "client does not read, connection closed");
-            return std::ops::ControlFlow::Break(());
-        }
-        if now >= self.ping_at {
-            if now.since(self.heard_at) > Duration::from_millis(PINGS_UNANSWERED_MAX * PING_MS) {
-                tracing::info!(unit = %self.lease.id(), "client is silent, connection closed");
-                return std::ops::ControlFlow::Break(());
+        match self.liveness.check(now) {
+            Pulse::Steady => {}
+            Pulse::Ping => self.backlog.push_ping(),
+            Pulse::Dead(dead) => {
+                tracing::info!(unit = %self.lease.id(), "{}, connection closed", dead.as_str());
+                return ControlFlow::Break(End::Gone);
             }
-            self.ping_at = now + Duration::from_millis(PING_MS);
-            self.outbound.push_back(Message::Ping(Bytes::new()));
         }
-        std::ops::ControlFlow::Continue(())
+        ControlFlow::Continue(())
     }
 
     /// Answers the client's goodbye; the unit is on its way back meanwhile.

@@ -2,10 +2,12 @@
 
 pub mod admin;
 mod aside;
+mod backlog;
 pub mod connection;
 pub mod downlink;
 pub mod endpoints;
 pub mod listener;
+mod liveness;
 pub mod roster;
 pub mod shared;
 pub mod uplink;
