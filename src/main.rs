@@ -49,6 +49,8 @@ enum Command {
 const LOG_FILTER: &str = "info,llama-cpp-2=error,llama_cpp_2=error";
 
 fn main() -> ExitCode {
+    // First, while this is the only thread. Where it fails, the library is not opened, and that error is told.
+    let _ = antiphon::model::ort::disable_telemetry();
     let filter = tracing_subscriber::EnvFilter::try_from_env("ANTIPHON_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOG_FILTER));
     let ansi = std::io::stderr().is_terminal();

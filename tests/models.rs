@@ -12,6 +12,7 @@
 use std::alloc::System;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -436,6 +437,18 @@ fn wrong_files_are_named_with_what_was_found_and_expected() {
     assert!(matches!(error, ModelError::Missing { .. }), "{error}");
     let error = Library::open(&vad).unwrap_err();
     assert!(matches!(error, ModelError::Wrong { .. }), "{error}");
+}
+
+/// A process with threads that was started with telemetry on cannot turn it off safely any more, so it gets no library.
+#[test]
+fn a_library_that_would_phone_home_is_not_opened() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "execution_providers_are_chosen_by_name", "--test-threads", "2"])
+        .env("ORT_DISABLE_TELEMETRY", "0")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && said.contains("expected ORT_DISABLE_TELEMETRY=1"), "{said}");
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod llm_context;
 mod llm_failures;
 mod many_talkers;
 mod pool;
+mod privacy;
 mod profile;
 mod proxy;
 mod races;

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout};
 const FAKE_START_LIMIT: Duration = Duration::from_secs(20);
 
 /// Real models are loaded, and fetched first if this machine has never had them (250 MB).
-const REAL_START_LIMIT: Duration = Duration::from_secs(900);
+pub(crate) const REAL_START_LIMIT: Duration = Duration::from_secs(900);
 
 /// A unit is free again a millisecond after its client has gone; on a busy machine it may be later.
 const RELEASE_LIMIT: Duration = Duration::from_secs(10);
@@ -76,7 +76,7 @@ impl Server {
     }
 
     async fn start(units: usize, stages: &str, args: &[&str], limit: Duration) -> Self {
-        Self::launch(Some(MACHINE.lock().await), units, stages, args, limit).await
+        Self::launch(Some(machine().await), units, stages, args, limit).await
     }
 
     /// Real models, beside this server.
@@ -272,7 +272,13 @@ pub(crate) async fn http_get(addr: SocketAddr, path: &str) -> std::io::Result<(u
     Ok((status, body.to_owned()))
 }
 
-async fn ready_line(stdout: &mut BufReader<ChildStdout>) -> Option<String> {
+/// Holds the machine: no server that this suite starts runs meanwhile.
+pub(crate) async fn machine() -> MutexGuard<'static, ()> {
+    MACHINE.lock().await
+}
+
+/// The line that says that a server is ready; `None`: it has ended.
+pub(crate) async fn ready_line(stdout: &mut BufReader<ChildStdout>) -> Option<String> {
     loop {
         let mut line = String::new();
         if stdout.read_line(&mut line).await.expect("UTF-8") == 0 {
@@ -284,7 +290,8 @@ async fn ready_line(stdout: &mut BufReader<ChildStdout>) -> Option<String> {
     }
 }
 
-fn address(ready_line: &str) -> SocketAddr {
+/// The address in a ready line.
+pub(crate) fn address(ready_line: &str) -> SocketAddr {
     let url = ready_line.split(' ').nth(1).and_then(|url| url.strip_prefix("ws://"));
     let addr = url.and_then(|url| url.strip_suffix("/v1/realtime")).and_then(|addr| addr.parse().ok());
     addr.unwrap_or_else(|| panic!("no address in the ready line: {ready_line}"))

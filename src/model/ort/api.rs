@@ -57,7 +57,7 @@ macro_rules! appended {
 const PLACE_BYTES: usize = size_of::<*const c_void>();
 
 described! {
-    GetErrorMessage, CreateEnv, CreateSession, Run, CreateSessionOptions, DisableMemPattern,
+    GetErrorMessage, CreateEnv, DisableTelemetryEvents, CreateSession, Run, CreateSessionOptions, DisableMemPattern,
     SetSessionGraphOptimizationLevel, SetIntraOpNumThreads, SetInterOpNumThreads, SessionGetInputCount,
     SessionGetOutputCount, SessionGetInputTypeInfo, SessionGetOutputTypeInfo, SessionGetInputName,
     SessionGetOutputName, CreateRunOptions, RunOptionsSetTerminate, RunOptionsUnsetTerminate,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use onnxruntime_sys as sys;
 
 use super::api::{Api, TABLE_VERSION, call};
+use super::telemetry::disable_telemetry;
 use crate::model::ModelError;
 
 /// ONNX Runtime, opened and initialised. Shared by every [`Graph`](super::Graph) and tensor that comes from
@@ -38,12 +39,14 @@ impl Library {
     ///
     /// # Errors
     /// [`ModelError::Missing`] if there is no such file, [`ModelError::Wrong`] if it is not an ONNX Runtime
-    /// of 1.17 or later, [`ModelError::Runtime`] if it refuses to start.
+    /// of 1.17 or later, [`ModelError::Runtime`] if it refuses to start, or if its telemetry is on
+    /// ([`disable_telemetry`]).
     pub fn open(path: &Path) -> Result<Arc<Self>, ModelError> {
         let expected = format!("ONNX Runtime 1.{TABLE_VERSION} or later");
         if !path.is_file() {
             return Err(ModelError::Missing { path: path.into(), expected });
         }
+        disable_telemetry()?;
         let wrong =
             |found: String| ModelError::Wrong { path: path.into(), found, expected: expected.clone() };
         // SAFETY: opening runs the library's initialisers; the caller has chosen the file as the ONNX
@@ -87,6 +90,9 @@ impl Library {
         // SAFETY: the name is text with a zero byte at its end, `env` a place for the result.
         let status = unsafe { call!(api, CreateEnv, level, c"antiphon".as_ptr(), &raw mut env) };
         api.check(status, "start of ONNX Runtime")?;
+        // SAFETY: `env` is the environment that was just made.
+        let status = unsafe { call!(api, DisableTelemetryEvents, env) };
+        api.check(status, "telemetry of ONNX Runtime")?;
         let (arena, default) = (sys::OrtAllocatorType::OrtArenaAllocator, sys::OrtMemType::OrtMemTypeDefault);
         let mut memory = ptr::null_mut();
         // SAFETY: `memory` is a place for the result.
