@@ -1,22 +1,24 @@
-//! The composition root: profile → models → slab → stage threads → edge, and the way back.
+//! The composition root: check → bind → fetch → load → serve, and the way back. A start that must fail does so before it
+//! costs a download.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 
 use crate::audio::{Resampler, SampleRate};
 use crate::config::{ServeArgs, SttFormat};
 use crate::edge::dispatcher::{self, Wakers};
+use crate::edge::inbound::entrance::Entrance;
 use crate::edge::inbound::listener;
 use crate::edge::inbound::roster::Roster;
 use crate::edge::inbound::shared::Shared;
 use crate::edge::outbound::http::{AddressError, ApiBase, CallError, key_from};
-use crate::edge::outbound::model_server::{ModelServer, ModelServerError};
+use crate::edge::outbound::model_server::{ModelServerError, ModelServerSettings};
 use crate::edge::outbound::speech::{Recogniser, Synthesiser, VoiceNames, VoiceNamesError};
 use crate::edge::tasks::{llm, stt, tts};
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
@@ -25,7 +27,7 @@ use crate::rt::alloc::HeapCalls;
 use crate::rt::thread::{StageThread, ThreadSpec};
 use crate::session::SessionConfig;
 use crate::stage::{SttStage, TtsStage, VadStage, WorkerSpec, spawn_worker};
-use crate::stage_models::{StageModels, StageModelsError};
+use crate::stage_models::{StageLoader, StageModels, StageModelsError};
 use crate::sync::AlarmReader;
 use crate::unit::{Bell, Bells, EdgeBell, EdgeSignal, StageBell, UnitSlab};
 
@@ -97,32 +99,72 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> ServeError {
 /// When it cannot start, or the listening socket fails.
 pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
     let machine = Machine::detect();
-    let Choice { profile, reason } = Profile::load(&args.profile, &machine)?;
+    let choice = Profile::load(&args.profile, &machine)?;
+    let profile = &choice.profile;
     let counts = profile.plan.counts(machine.cores());
-    let units = usize::from(args.units.unwrap_or(counts.units));
+    log_profile(&choice, &counts, &machine);
+    let start = Start {
+        args,
+        profile,
+        counts,
+        loader: StageLoader::check(args, &profile.plan, &counts)?,
+        language_model: ModelServerSettings::check(args, &counts)?,
+        speech_servers: SpeechServers::check(args)?,
+    };
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(usize::from(counts.edge_threads)).thread_name("edge").enable_all();
+    let runtime = runtime.build().map_err(system("edge runtime"))?;
+    let result = start.run(&runtime);
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+/// All that a server is started with: checked, and nothing fetched or loaded yet.
+struct Start<'a> {
+    args: &'a ServeArgs,
+    profile: &'a Profile,
+    counts: Counts,
+    loader: StageLoader<'a>,
+    language_model: ModelServerSettings,
+    speech_servers: SpeechServers,
+}
+
+impl Start<'_> {
+    /// Binds, fetches, loads, and serves until a signal says stop.
+    fn run(self, runtime: &Runtime) -> Result<(), ServeError> {
+        let Self { args, profile, counts, loader, mut language_model, speech_servers } = self;
+        let address = SocketAddr::new(args.host, args.port);
+        let entrance = runtime.block_on(Entrance::bind(address));
+        let entrance = entrance.map_err(|source| ServeError::Listen { address, source })?;
+        tracing::info!(address = %entrance.address(), "bound; clients are told that the server starts");
+        runtime.block_on(async { tokio::join!(language_model.look(), speech_servers.look()) });
+
+        let files = loader.fetch()?;
+        Resampler::prepare();
+        let models = loader.load(&files)?;
+        let units = usize::from(args.units.unwrap_or(counts.units));
+        tracing::info!(
+            units,
+            bytes_per_unit = bytes_per_unit(),
+            "units, reserved; untouched pages cost nothing"
+        );
+        let (slab, rings) = build_slab(units, args, &counts, models.voice_rate)?;
+        let workers = start_workers(slab, models, &profile.plan.nice)?;
+        let heap_calls = workers.iter().map(|worker| worker.heap_calls).collect();
+        let edge = Edge { args, profile, slab, rings, heap_calls, language_model, speech_servers };
+        let result = runtime.block_on(edge.serve(entrance));
+        stop_workers(slab, workers);
+        result
+    }
+}
+
+fn log_profile(Choice { profile, reason }: &Choice, counts: &Counts, machine: &Machine) {
     tracing::info!(profile = profile.meta.name, status = %profile.meta.status, reason, plan = %counts, "hardware profile");
     let differences = machine.differences_that_matter(&profile.machine);
     if !differences.is_empty() {
         let differences = differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         tracing::warn!(profile = profile.meta.name, differences, "the profile is of another machine");
     }
-
-    Resampler::prepare();
-    let models = StageModels::load(args, &profile.plan, &counts)?;
-    tracing::info!(units, bytes_per_unit = bytes_per_unit(), "units, reserved; untouched pages cost nothing");
-    let (slab, rings) = build_slab(units, args, &counts, models.voice_rate)?;
-    let workers = start_workers(slab, models, &profile.plan.nice)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(usize::from(counts.edge_threads))
-        .thread_name("edge")
-        .enable_all()
-        .build()
-        .map_err(system("edge runtime"))?;
-    let heap_calls = workers.iter().map(|worker| worker.heap_calls).collect();
-    let result = run_edge(&runtime, args, (slab, rings, heap_calls), &profile, &counts);
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    stop_workers(slab, workers);
-    result
 }
 
 /// The units, and what the edge's dispatcher waits on.
@@ -201,22 +243,24 @@ fn stop_workers(slab: &UnitSlab, workers: Vec<StageThread>) {
     }
 }
 
-fn run_edge(
-    runtime: &Runtime,
-    args: &ServeArgs,
-    (slab, rings, heap_calls): (&'static UnitSlab, AlarmReader, Vec<&'static HeapCalls>),
-    profile: &Profile,
-    counts: &Counts,
-) -> Result<(), ServeError> {
-    runtime.block_on(async {
+/// All that the edge serves with once the models are loaded.
+struct Edge<'a> {
+    args: &'a ServeArgs,
+    profile: &'a Profile,
+    slab: &'static UnitSlab,
+    rings: AlarmReader,
+    heap_calls: Vec<&'static HeapCalls>,
+    language_model: ModelServerSettings,
+    speech_servers: SpeechServers,
+}
+
+impl Edge<'_> {
+    /// Starts the language model, and serves until a signal says stop.
+    async fn serve(self, entrance: Entrance) -> Result<(), ServeError> {
+        let Self { args, profile, slab, rings, heap_calls, language_model, speech_servers } = self;
         let mut stop = StopSignals::new().map_err(system("signal handler"))?;
-        let address = SocketAddr::new(args.host, args.port);
-        // Before the language model is loaded: a port that is taken is said at once.
-        let socket =
-            TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
-        let address = socket.local_addr().map_err(|source| ServeError::Listen { address, source })?;
         let server = tokio::select! {
-            server = ModelServer::start(args, counts) => Arc::new(server?),
+            server = language_model.start() => Arc::new(server?),
             () = stop.next() => return Ok(()),
         };
         let wakers = Wakers::new(slab.len());
@@ -224,9 +268,9 @@ fn run_edge(
         for (unit, _) in slab.iter() {
             tokio::spawn(llm::attend(slab, unit, Arc::clone(&wakers), Arc::clone(&server)));
         }
-        spawn_speech_tasks(args, slab, &wakers)?;
+        speech_servers.attend(slab, &wakers);
         let (stopping, shutdown) = watch::channel(false);
-        let (alive, mut gone) = mpsc::channel(1);
+        let (alive, gone) = mpsc::channel(1);
         let session = Arc::new(SessionConfig {
             instructions: args.instructions.clone(),
             language_prompt: args.language_prompt,
@@ -251,65 +295,106 @@ fn run_edge(
             // An error: the sender is gone, which means the same.
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
+        let address = entrance.address();
+        let socket = entrance.open().await.map_err(system("listening socket"))?;
         let listening = tokio::spawn(listener::listen(socket, shared, args.serve_endpoints, closed));
         println!("ready ws://{address}/v1/realtime units={} profile={}", slab.len(), profile.meta.name);
 
         stop.next().await;
         tracing::info!("stopping: no new sessions, running answers may finish");
         let _ = stopping.send(true);
-        let finish = async {
-            let listened = listening.await;
-            // `recv` ends when the last connection has dropped its sender.
-            while gone.recv().await.is_some() {}
-            listened
-        };
-        tokio::select! {
-            listened = finish => match listened {
-                Ok(result) => result.map_err(system("listening socket")),
-                Err(error) => Err(system("listening task")(std::io::Error::other(error))),
-            },
-            () = tokio::time::sleep(Duration::from_millis(SHUTDOWN_MS_MAX)) => {
-                tracing::warn!(limit_ms = SHUTDOWN_MS_MAX, "stopped with sessions still open");
-                Ok(())
-            }
-            () = stop.next() => {
-                tracing::warn!("second signal, stopped at once");
-                Ok(())
-            }
-        }
-    })
+        finish(listening, gone, stop).await
+    }
 }
 
-/// One task per unit and stage that a server does; without such a server nothing.
-fn spawn_speech_tasks(
-    args: &ServeArgs,
-    slab: &'static UnitSlab,
-    wakers: &Arc<Wakers>,
+/// Waits until the last session is over, for a limited time, or until a second signal.
+async fn finish(
+    listening: JoinHandle<std::io::Result<()>>,
+    mut gone: mpsc::Receiver<()>,
+    mut stop: StopSignals,
 ) -> Result<(), ServeError> {
-    if let Some(url) = &args.stt_url {
-        let what = "speech recognition";
-        let base = speech_base(what, url, args.stt_key_env.as_deref())?;
-        let (model, verbose) = (args.stt_model.clone(), args.stt_format == SttFormat::VerboseJson);
-        let recogniser = Recogniser::new(base, model, verbose, time_limit(what, args.stt_timeout_s)?)
-            .map_err(|source| ServeError::SpeechClient { what, source })?;
-        let recogniser = Arc::new(recogniser);
-        for (unit, _) in slab.iter() {
-            tokio::spawn(stt::attend(slab, unit, Arc::clone(wakers), Arc::clone(&recogniser)));
+    let over = async {
+        let listened = listening.await;
+        // `recv` ends when the last connection has dropped its sender.
+        while gone.recv().await.is_some() {}
+        listened
+    };
+    tokio::select! {
+        listened = over => match listened {
+            Ok(result) => result.map_err(system("listening socket")),
+            Err(error) => Err(system("listening task")(std::io::Error::other(error))),
+        },
+        () = tokio::time::sleep(Duration::from_millis(SHUTDOWN_MS_MAX)) => {
+            tracing::warn!(limit_ms = SHUTDOWN_MS_MAX, "stopped with sessions still open");
+            Ok(())
+        }
+        () = stop.next() => {
+            tracing::warn!("second signal, stopped at once");
+            Ok(())
         }
     }
-    if let Some(url) = &args.tts_url {
-        let what = "speech synthesis";
-        let base = speech_base(what, url, args.tts_key_env.as_deref())?;
-        let names = VoiceNames::new(&args.tts_voice)?;
-        let synthesiser =
-            Synthesiser::new(base, args.tts_model.clone(), names, time_limit(what, args.tts_timeout_s)?)
-                .map_err(|source| ServeError::SpeechClient { what, source })?;
-        let synthesiser = Arc::new(synthesiser);
+}
+
+/// Servers of others that do recognition and synthesis; `None` where this server does it.
+struct SpeechServers {
+    recogniser: Option<Arc<Recogniser>>,
+    synthesiser: Option<Arc<Synthesiser>>,
+}
+
+impl SpeechServers {
+    /// Checks what `args` ask for. Calls nobody.
+    fn check(args: &ServeArgs) -> Result<Self, ServeError> {
+        Ok(Self {
+            recogniser: recogniser(args)?.map(Arc::new),
+            synthesiser: synthesiser(args)?.map(Arc::new),
+        })
+    }
+
+    /// Names each server that does not answer in the log. Services start in any order, so that is no error.
+    async fn look(&self) {
+        let recogniser = async {
+            if let Some(recogniser) = &self.recogniser {
+                recogniser.look().await;
+            }
+        };
+        let synthesiser = async {
+            if let Some(synthesiser) = &self.synthesiser {
+                synthesiser.look().await;
+            }
+        };
+        tokio::join!(recogniser, synthesiser);
+    }
+
+    /// Starts one task per unit and stage that a server does.
+    fn attend(self, slab: &'static UnitSlab, wakers: &Arc<Wakers>) {
         for (unit, _) in slab.iter() {
-            tokio::spawn(tts::attend(slab, unit, Arc::clone(wakers), Arc::clone(&synthesiser)));
+            if let Some(recogniser) = &self.recogniser {
+                tokio::spawn(stt::attend(slab, unit, Arc::clone(wakers), Arc::clone(recogniser)));
+            }
+            if let Some(synthesiser) = &self.synthesiser {
+                tokio::spawn(tts::attend(slab, unit, Arc::clone(wakers), Arc::clone(synthesiser)));
+            }
         }
     }
-    Ok(())
+}
+
+fn recogniser(args: &ServeArgs) -> Result<Option<Recogniser>, ServeError> {
+    let Some(url) = &args.stt_url else { return Ok(None) };
+    let what = "speech recognition";
+    let base = speech_base(what, url, args.stt_key_env.as_deref())?;
+    let (model, verbose) = (args.stt_model.clone(), args.stt_format == SttFormat::VerboseJson);
+    let recogniser = Recogniser::new(base, model, verbose, time_limit(what, args.stt_timeout_s)?);
+    recogniser.map(Some).map_err(|source| ServeError::SpeechClient { what, source })
+}
+
+fn synthesiser(args: &ServeArgs) -> Result<Option<Synthesiser>, ServeError> {
+    let Some(url) = &args.tts_url else { return Ok(None) };
+    let what = "speech synthesis";
+    let base = speech_base(what, url, args.tts_key_env.as_deref())?;
+    let names = VoiceNames::new(&args.tts_voice)?;
+    let limit = time_limit(what, args.tts_timeout_s)?;
+    let synthesiser = Synthesiser::new(base, args.tts_model.clone(), names, limit);
+    synthesiser.map(Some).map_err(|source| ServeError::SpeechClient { what, source })
 }
 
 /// Reads the address and the key of the server that does `what`.

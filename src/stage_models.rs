@@ -1,6 +1,6 @@
-//! The models of the stages: real ones loaded and warmed up, or fakes; one instance per worker, weights shared.
+//! The models of the stages: checked, fetched, loaded and warmed up, or fakes; one instance per worker, weights shared.
 
-use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::audio::SampleRate;
@@ -57,66 +57,128 @@ impl std::fmt::Debug for StageModels {
     }
 }
 
-impl StageModels {
-    /// Loads what `args` ask for; fetches the files that are missing. Every model has run once when this returns.
+/// The models that a server needs, before they are there. What is wrong about them is found in this order: the flags, the
+/// files, the models.
+pub struct StageLoader<'a> {
+    args: &'a ServeArgs,
+    plan: &'a Plan,
+    counts: &'a Counts,
+    /// `None` where no stage needs a file.
+    cache: Option<Cache>,
+    /// One for each worker of the built-in voice.
+    phonemizers: Vec<Box<dyn Phonemize>>,
+}
+
+impl std::fmt::Debug for StageLoader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StageLoader").field("cache", &self.cache).finish_non_exhaustive()
+    }
+}
+
+/// The files that a server needs, all of them there.
+#[derive(Debug)]
+pub enum StageFiles {
+    /// None: every stage is a fake.
+    None,
+    /// Those of the detector beside fakes.
+    Detector {
+        /// ONNX Runtime's shared library.
+        onnxruntime: PathBuf,
+        /// Silero VAD graph.
+        silero_vad: PathBuf,
+    },
+    /// Those of real stages.
+    All(Box<ModelSet>),
+}
+
+impl<'a> StageLoader<'a> {
+    /// Checks whether what `args` ask for goes together and is on this machine. Reads no model and no network.
     ///
     /// # Errors
-    /// What is missing, wrong, or does not go together.
-    pub fn load(args: &ServeArgs, plan: &Plan, counts: &Counts) -> Result<Self, StageModelsError> {
-        match args.stages {
-            Stages::Fake => Self::fake(args, plan, counts),
-            Stages::Real => Self::real(args, plan, counts),
+    /// What does not go together, a model file of the user's own that is not there, and espeak-ng where it is asked for and
+    /// missing.
+    pub fn check(args: &'a ServeArgs, plan: &'a Plan, counts: &'a Counts) -> Result<Self, StageModelsError> {
+        let is_real = args.stages == Stages::Real;
+        if is_real && args.detector() == Detector::Energy {
+            return Err(StageModelsError::EnergyWithRealStages);
+        }
+        if let Some(path) = args.llm_gguf.as_ref().filter(|path| is_real && !path.is_file()) {
+            let expected = Artefact::LanguageModel.to_string();
+            return Err(StoreError::Missing { path: path.clone(), expected }.into());
+        }
+        let phonemizers = match args.tts_url {
+            None if is_real => phonemizers(args.phonemizer, counts.tts_workers)?,
+            _ => Vec::new(),
+        };
+        let needs_files = is_real || args.detector() == Detector::Silero;
+        let cache = needs_files.then(|| Cache::open(args.cache.clone())).transpose()?;
+        Ok(Self { args, plan, counts, cache, phonemizers })
+    }
+
+    /// Fetches the files that are missing, and compares all of them with their SHA-256.
+    ///
+    /// # Errors
+    /// The first file that cannot be had.
+    pub fn fetch(&self) -> Result<StageFiles, StageModelsError> {
+        let Some(cache) = &self.cache else { return Ok(StageFiles::None) };
+        let progress = &mut *for_stderr();
+        if self.args.stages == Stages::Fake {
+            cache.fetch(&[Artefact::OnnxRuntime, Artefact::SileroVad], progress)?;
+            return Ok(StageFiles::Detector {
+                onnxruntime: cache.path(Artefact::OnnxRuntime),
+                silero_vad: cache.path(Artefact::SileroVad),
+            });
+        }
+        let local = self.args.llm_gguf.iter().map(|path| (Artefact::LanguageModel, path.clone())).collect();
+        let files = ModelSet::resolve(cache, &local, &elsewhere(self.args), WhenMissing::Fetch, progress)?;
+        Ok(StageFiles::All(Box::new(files)))
+    }
+
+    /// Loads the models. Every one has run once when this returns.
+    ///
+    /// # Errors
+    /// What a model, or the library that runs it, refuses.
+    pub fn load(self, files: &StageFiles) -> Result<StageModels, StageModelsError> {
+        match files {
+            StageFiles::None => Ok(self.fake(self.energy())),
+            StageFiles::Detector { onnxruntime, silero_vad } => {
+                let library = Library::open(onnxruntime)?;
+                Ok(self.fake(silero(&library, silero_vad, self.plan, self.counts)?))
+            }
+            StageFiles::All(files) => Ok(self.real(files)?),
         }
     }
 
-    fn fake(args: &ServeArgs, plan: &Plan, counts: &Counts) -> Result<Self, StageModelsError> {
-        let vad = match args.detector() {
-            Detector::Energy => {
-                let one = || Box::new(EnergyVad::new(plan.vad_batch.value().into())) as Box<dyn VadModel>;
-                (0..counts.vad_workers).map(|_| one()).collect()
-            }
-            Detector::Silero => {
-                let cache = Cache::open(args.cache.clone())?;
-                let needed = [Artefact::OnnxRuntime, Artefact::SileroVad];
-                cache.fetch(&needed, &mut *for_stderr())?;
-                let library = Library::open(&cache.path(Artefact::OnnxRuntime))?;
-                silero(&library, &cache.path(Artefact::SileroVad), plan, counts)?
-            }
-        };
-        let stt_workers = if args.stt_url.is_some() { 0 } else { counts.stt_workers };
-        let tts_workers = if args.tts_url.is_some() { 0 } else { counts.tts_workers };
-        Ok(Self {
+    fn energy(&self) -> Vec<Box<dyn VadModel>> {
+        let one = || Box::new(EnergyVad::new(self.plan.vad_batch.value().into())) as Box<dyn VadModel>;
+        (0..self.counts.vad_workers).map(|_| one()).collect()
+    }
+
+    fn fake(&self, vad: Vec<Box<dyn VadModel>>) -> StageModels {
+        let stt_workers = if self.args.stt_url.is_some() { 0 } else { self.counts.stt_workers };
+        let tts_workers = if self.args.tts_url.is_some() { 0 } else { self.counts.tts_workers };
+        StageModels {
             vad,
             stt: (0..stt_workers).map(|_| Box::new(FakeStt::new()) as Box<dyn SttModel>).collect(),
             tts: (0..tts_workers).map(|_| Box::new(FakeTts) as Box<dyn TtsModel>).collect(),
             turn: None,
             voice_rate: SampleRate::HZ_24K,
-        })
+        }
     }
 
-    fn real(args: &ServeArgs, plan: &Plan, counts: &Counts) -> Result<Self, StageModelsError> {
-        if args.detector() == Detector::Energy {
-            return Err(StageModelsError::EnergyWithRealStages);
-        }
-        let cache = Cache::open(args.cache.clone())?;
-        let local = args
-            .llm_gguf
-            .iter()
-            .map(|path| (Artefact::LanguageModel, path.clone()))
-            .collect::<BTreeMap<_, _>>();
-        let files =
-            ModelSet::resolve(&cache, &local, &elsewhere(args), WhenMissing::Fetch, &mut *for_stderr())?;
+    fn real(self, files: &ModelSet) -> Result<StageModels, ModelError> {
+        let Self { args, plan, counts, phonemizers, .. } = self;
         let library = Library::open(&files.onnxruntime)?;
         let options = GraphOptions { threads: plan.onnx_intra_op.value(), ..GraphOptions::default() };
         let stt = match args.stt_url {
             Some(_) => Vec::new(),
-            None => moonshine(&library, &files, &options, counts.stt_workers)?,
+            None => moonshine(&library, files, &options, counts.stt_workers)?,
         };
         let (tts, voice_rate) = match args.tts_url {
             Some(_) => (Vec::new(), SampleRate::HZ_24K),
-            None => piper(&library, &files, &options, phonemizers(args.phonemizer, counts.tts_workers)?)?,
+            None => piper(&library, files, &options, phonemizers)?,
         };
-        Ok(Self {
+        Ok(StageModels {
             vad: silero(&library, &files.silero_vad, plan, counts)?,
             stt,
             tts,

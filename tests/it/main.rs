@@ -46,6 +46,7 @@ mod scripted_llm;
 mod settings;
 mod shutdown;
 mod speech;
+mod start;
 mod talk;
 mod transcripts;
 #[cfg(feature = "builtin-llm")]

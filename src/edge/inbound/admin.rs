@@ -18,7 +18,7 @@ pub(super) async fn health() -> Json<Value> {
     Json(json!({"status": "ok"}))
 }
 
-/// 200 once every model has run and while new sessions are taken; 503 while the server is stopping.
+/// 200 while new sessions are taken; 503 while the server is stopping. Before every model has run, `Entrance` answers.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     if *shared.shutdown.borrow() {
         return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "stopping"}))).into_response();

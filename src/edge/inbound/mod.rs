@@ -6,6 +6,7 @@ mod backlog;
 pub mod connection;
 pub mod downlink;
 pub mod endpoints;
+pub mod entrance;
 pub mod listener;
 mod liveness;
 pub mod roster;

@@ -77,21 +77,46 @@ pub enum ModelServer {
 /// Conversation of a session without a model.
 const ECHO_HISTORY_BYTES: usize = 256 * 1_024;
 
-impl ModelServer {
-    /// What `args` ask for. The built-in model has run once when this returns.
+/// The language model that is asked for: checked, not started.
+#[derive(Debug)]
+pub enum ModelServerSettings {
+    /// A server that somebody else runs.
+    Remote {
+        /// How it is asked.
+        client: ChatClient,
+        /// Its address, for log lines.
+        url: String,
+        /// Tokens of prompt and answer together, as the user says.
+        context: Option<u32>,
+        /// The same as the server says; `None` until it has been asked.
+        said: Option<Result<Option<u32>, CallError>>,
+    },
+    /// Our own process with the built-in model.
+    Child {
+        /// What the process is started with.
+        settings: LlmChildSettings,
+        /// How long each part of a completion may take.
+        timeouts: ChatTimeouts,
+        /// Tokens of prompt and answer together.
+        context: u32,
+    },
+    /// Fake stages only.
+    Echo,
+}
+
+impl ModelServerSettings {
+    /// Checks what `args` ask for. Touches neither the network nor a model file.
     ///
     /// # Errors
     /// What is missing or wrong.
-    pub async fn start(args: &ServeArgs, counts: &Counts) -> Result<Self, ModelServerError> {
+    pub fn check(args: &ServeArgs, counts: &Counts) -> Result<Self, ModelServerError> {
         let timeouts = timeouts(args)?;
         if let Some(url) = &args.llm_url {
             let key = key_from(args.llm_key_env.as_deref())?;
             let endpoint = ChatEndpoint::new(url, args.llm_api, args.llm_model.clone(), key.as_deref())?;
             let url = endpoint.url();
             let client = ChatClient::new(endpoint, timeouts)?;
-            let context = remote_context(&client, args.llm_context).await;
-            tracing::info!(url, context, "language model");
-            return Ok(Self::Remote { client, context });
+            return Ok(Self::Remote { client, url, context: args.llm_context, said: None });
         }
         if args.stages == Stages::Fake {
             return Ok(Self::Echo);
@@ -111,10 +136,65 @@ impl ModelServer {
             threads: Some(counts.llm_threads),
             context: Some(context),
         };
-        let child = LlmChild::start(settings).await?;
-        Ok(Self::Child { client: ChatClient::following(child.endpoint(), timeouts)?, child, context })
+        Ok(Self::Child { settings, timeouts, context })
     }
 
+    /// Asks a server that somebody else runs for its context. One that does not answer is named in the log and is no error:
+    /// it may well be there when the first answer is due.
+    pub async fn look(&mut self) {
+        let Self::Remote { client, url, said, .. } = self else { return };
+        let answer = client.context_tokens().await;
+        if let Err(error) = &answer
+            && is_unreachable(error)
+        {
+            tracing::warn!(url, "language model: {error}; answers fail until it answers");
+        }
+        *said = Some(answer);
+    }
+
+    /// Starts what is ours to start. The built-in model has run once when this returns.
+    ///
+    /// # Errors
+    /// [`ModelServerError::Child`] if the process does not become ready.
+    pub async fn start(self) -> Result<ModelServer, ModelServerError> {
+        match self {
+            Self::Remote { client, url, context, said } => {
+                let context = match (context, said) {
+                    (Some(tokens), _) => tokens,
+                    (None, Some(said)) if !said.as_ref().is_err_and(is_unreachable) => known_context(said),
+                    // While our own models were loaded it may have come.
+                    (None, _) => known_context(client.context_tokens().await),
+                };
+                tracing::info!(url, context, "language model");
+                Ok(ModelServer::Remote { client, context })
+            }
+            Self::Child { settings, timeouts, context } => {
+                let child = LlmChild::start(settings).await?;
+                let client = ChatClient::following(child.endpoint(), timeouts)?;
+                Ok(ModelServer::Child { client, child, context })
+            }
+            Self::Echo => Ok(ModelServer::Echo),
+        }
+    }
+}
+
+/// Tells whether nobody has answered.
+const fn is_unreachable(error: &CallError) -> bool {
+    matches!(error, CallError::Unreachable(_) | CallError::Timeout(_))
+}
+
+/// Reads the tokens of a remote server's context out of what the server has said; an assumption if it has not.
+fn known_context(said: Result<Option<u32>, CallError>) -> u32 {
+    let problem = match said {
+        Ok(Some(tokens)) => return tokens,
+        Ok(None) => "the list of models does not say".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    tracing::info!("the language model's context is not known, see --llm-context: {problem}");
+    REMOTE_CONTEXT_TOKENS
+}
+
+impl ModelServer {
     /// Conversation, in bytes of text, that fits the model's context beside instructions, tools and the answer: half of
     /// the context, at 2 bytes to the token (3 with the built-in model). 32 KiB for 32,768 tokens.
     #[must_use]
@@ -159,21 +239,6 @@ impl ModelServer {
             Self::Echo => CompletionStream::Echo(Some(echo(request))),
         }
     }
-}
-
-/// Tokens of a remote server's context: as the user says, else as the server does, else an assumption. A server that
-/// cannot be asked now may well be there when the first answer is due.
-async fn remote_context(client: &ChatClient, given: Option<u32>) -> u32 {
-    if let Some(tokens) = given {
-        return tokens;
-    }
-    let problem = match client.context_tokens().await {
-        Ok(Some(tokens)) => return tokens,
-        Ok(None) => "the list of models does not say".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    tracing::info!("the language model's context is not known, see --llm-context: {problem}");
-    REMOTE_CONTEXT_TOKENS
 }
 
 fn timeouts(args: &ServeArgs) -> Result<ChatTimeouts, ModelServerError> {

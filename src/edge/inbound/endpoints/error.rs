@@ -47,6 +47,12 @@ impl ApiError {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "session_limit_reached", message)
     }
 
+    /// The server takes no work yet.
+    pub(super) fn starting() -> Self {
+        let message = "server is starting: its models are being loaded";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", "server_starting", message)
+    }
+
     /// The server takes no more work.
     pub(super) fn shutting_down() -> Self {
         let message = "server is shutting down";

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 
 use super::shared::Shared;
@@ -46,6 +47,11 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/audio/speech", post(speech::speak))
         .layer(DefaultBodyLimit::max(SPEECH_BYTES_MAX));
     proxied.merge(transcriptions).merge(speech).with_state(shared)
+}
+
+/// The answer to every call while the server starts.
+pub(super) fn starting() -> Response {
+    ApiError::starting().into_response()
 }
 
 /// What stands in their place without `--serve-endpoints`: says so.

@@ -54,6 +54,11 @@ impl Recogniser {
         Ok(Self { server: SpeechServer::new(base, model)?, verbose, limit })
     }
 
+    /// Looks whether the server is there, for at most 5 s. One that does not answer is named in the log.
+    pub async fn look(&self) {
+        self.server.look("speech recognition", "turns have no transcript").await;
+    }
+
     /// What was said in `audio`, mono, 16 kHz. Speech too short to tell its language is heard in the recent one. Dropping
     /// the future ends the request.
     ///

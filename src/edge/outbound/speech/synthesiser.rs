@@ -37,6 +37,11 @@ impl Synthesiser {
         Ok(Self { server: SpeechServer::new(base, model)?, names, limit })
     }
 
+    /// Looks whether the server is there, for at most 5 s. One that does not answer is named in the log.
+    pub async fn look(&self) {
+        self.server.look("speech synthesis", "answers fail").await;
+    }
+
     /// Tells if there are voices for different languages.
     #[must_use]
     pub fn depends_on_language(&self) -> bool {
