@@ -14,8 +14,9 @@ pub const UNITS_MAX: u16 = 16_384;
 /// Most worker threads of one stage: one bit each in a word of its doorbell.
 pub const WORKERS_MAX: u16 = 64;
 
-/// Most slots of the built-in language model. Source: `LLAMA_MAX_SEQ` of llama.cpp's `llama-cparams.h`.
-pub const LLM_SLOTS_MAX: u16 = 256;
+/// Most slots of the built-in language model. Source: `LLAMA_MAX_SEQ` of llama.cpp's `llama-cparams.h` is 256; one sequence
+/// holds the instructions.
+pub const LLM_SLOTS_MAX: u16 = 255;
 
 /// Longest clause of text that goes to TTS at once, bytes. The clause splitter cuts before it.
 pub const CLAUSE_BYTES_MAX: usize = 400;

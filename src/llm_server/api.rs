@@ -1,14 +1,15 @@
 //! JSON of the built-in server.
 //!
 //! # Source
-//! OpenAI API reference, "Chat Completions"; `id_slot`, `min_p` and `repeat_penalty` as llama.cpp's own server names
-//! them.
+//! OpenAI API reference, "Chat Completions"; `min_p` and `repeat_penalty` as llama.cpp's own server names them;
+//! `antiphon_caller`, ours: the session that asks.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::ApiError;
 use super::toolbox::{CallBody, ToolBody, Toolbox, output, said};
+use crate::message::Caller;
 use crate::model::llama::{CompletionUsage, End, Limit, Sampling};
 
 /// Where an answer without `max_tokens` is cut. Speech of a minute.
@@ -19,7 +20,7 @@ const ANSWER_TOKENS_MAX: u32 = 200;
 const ANSWER_TOKENS_ENOUGH: u32 = 50;
 
 /// Body of `POST /v1/chat/completions`. Fields that change nothing here (`model`, `user`, `reasoning_effort`: this model
-/// does not think, …) are ignored; those that would be silently disobeyed are refused.
+/// does not think, `id_slot`: any slot will do, …) are ignored; those that would be silently disobeyed are refused.
 #[derive(Deserialize)]
 struct Body {
     messages: Vec<Message>,
@@ -36,7 +37,7 @@ struct Body {
     frequency_penalty: Option<f32>,
     presence_penalty: Option<f32>,
     seed: Option<i64>,
-    id_slot: Option<i64>,
+    antiphon_caller: Option<Caller>,
     n: Option<u32>,
     stop: Option<Value>,
     tools: Option<Vec<ToolBody>>,
@@ -84,12 +85,12 @@ pub(super) struct ApiRequest {
     pub(super) include_usage: bool,
     pub(super) limit: Limit,
     pub(super) sampling: Sampling,
-    pub(super) slot: Option<usize>,
+    pub(super) caller: Option<Caller>,
 }
 
 impl ApiRequest {
     /// Reads and checks a body.
-    pub(super) fn parse(bytes: &[u8], slots: u16) -> Result<Self, ApiError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
         let mut body: Body =
             serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(error.to_string()))?;
         refuse_unsupported(&body)?;
@@ -106,23 +107,11 @@ impl ApiRequest {
                 Limit { hard: ANSWER_TOKENS_MAX, soft }
             }
         };
-        let slot = match body.id_slot {
-            // llama.cpp's way to say "any".
-            None | Some(-1) => None,
-            Some(slot) => match usize::try_from(slot) {
-                Ok(slot) if slot < usize::from(slots) => Some(slot),
-                _ => {
-                    return Err(ApiError::invalid(format!(
-                        "id_slot: found {slot}, expected 0 to {}",
-                        slots - 1
-                    )));
-                }
-            },
-        };
         let sampling = sampling(&body)?;
         let messages = messages(body.messages, &tools)?;
         let include_usage = body.stream_options.is_some_and(|options| options.include_usage);
-        Ok(Self { messages, tools, stream: body.stream, include_usage, limit, sampling, slot })
+        let caller = body.antiphon_caller;
+        Ok(Self { messages, tools, stream: body.stream, include_usage, limit, sampling, caller })
     }
 }
 
@@ -327,9 +316,10 @@ fn usage_object(usage: CompletionUsage) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Epoch, Rank, UnitId};
 
     fn parse(body: &Value) -> Result<ApiRequest, ApiError> {
-        ApiRequest::parse(body.to_string().as_bytes(), 4)
+        ApiRequest::parse(body.to_string().as_bytes())
     }
 
     #[test]
@@ -338,10 +328,12 @@ mod tests {
             parse(&json!({"messages": [{"role": "user", "content": "Hi"}], "model": "any"})).expect("valid");
         assert_eq!(plain.messages, [("user", "Hi".to_owned())]);
         assert_eq!(plain.limit, Limit { hard: ANSWER_TOKENS_MAX, soft: Some(ANSWER_TOKENS_ENOUGH) });
-        assert_eq!((plain.sampling, plain.slot, plain.stream), (Sampling::default(), None, false));
+        assert_eq!((plain.sampling, plain.caller, plain.stream), (Sampling::default(), None, false));
         let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+        let caller = Caller { unit: UnitId::new(3), epoch: Epoch::new(17), rank: Rank::Spoken };
         let full = parse(
-            &json!({"messages": [{"role": "developer", "content": parts}], "stream": true, "id_slot": 3,
+            &json!({"messages": [{"role": "developer", "content": parts}], "stream": true, "id_slot": 3_000,
+            "antiphon_caller": {"unit": 3, "epoch": 17, "rank": "spoken"},
             "stream_options": {"include_usage": true}, "max_tokens": 7, "temperature": 0, "seed": -1}),
         )
         .expect("valid");
@@ -351,7 +343,7 @@ mod tests {
             full.sampling,
             Sampling { temperature: 0.0, seed: Some(0x7fff_ffff), ..Sampling::default() }
         );
-        assert_eq!((full.slot, full.stream, full.include_usage), (Some(3), true, true));
+        assert_eq!((full.caller, full.stream, full.include_usage), (Some(caller), true, true));
     }
 
     #[test]
@@ -364,8 +356,6 @@ mod tests {
         for (name, value, code) in [
             ("messages", json!([]), "invalid_request"),
             ("role", json!(1), "invalid_request"),
-            ("id_slot", json!(4), "invalid_request"),
-            ("id_slot", json!(-2), "invalid_request"),
             ("max_tokens", json!(0), "invalid_request"),
             ("temperature", json!(2.5), "invalid_request"),
             ("top_p", json!(-0.1), "invalid_request"),
@@ -388,7 +378,10 @@ mod tests {
             assert!(error.message.starts_with(name), "{error:?}");
             assert_eq!(error.body()["error"]["code"], code);
         }
-        assert!(ApiRequest::parse(b"{", 4).is_err());
+        assert!(ApiRequest::parse(b"{").is_err());
+        for caller in [json!(3), json!({"unit": 3}), json!({"unit": 3, "epoch": 1, "rank": "loud"})] {
+            assert_eq!(with("antiphon_caller", caller).status, 400);
+        }
         assert!(parse(&json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})).is_err());
         assert!(parse(&json!({"messages": [{"role": "assistant", "content": null}]})).is_err());
     }

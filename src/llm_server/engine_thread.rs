@@ -2,28 +2,23 @@
 #![expect(clippy::disallowed_methods, reason = "the language model's own process has no stage threads")]
 #![expect(clippy::disallowed_types, reason = "the language model's own process has no stage threads")]
 
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::DEFAULT_INSTRUCTIONS;
 use crate::model::ModelError;
 use crate::model::llama::{
     Completion, CompletionSink, CompletionUsage, End, Engine, Limit, Sampling, Weights,
 };
 
-/// A completion on its way to a slot.
-pub(super) struct Request {
-    pub(super) slot: usize,
-    pub(super) completion: Completion,
-}
-
 /// What the engine says about a completion.
 #[derive(Debug)]
 pub(super) enum Progress {
     Text(String),
+    /// The completion waits for its next turn.
+    Waiting,
     Done(End, CompletionUsage),
     Failed(String),
 }
@@ -35,8 +30,8 @@ impl ProgressSink {
     /// A sink and its reader. The channel holds a completion of `tokens_max` tokens, so the engine never waits for a
     /// slow reader.
     pub(super) fn channel(tokens_max: usize) -> (Self, mpsc::Receiver<Progress>) {
-        // One text for each token at most, and the end.
-        let (sender, receiver) = mpsc::channel(tokens_max + 1);
+        // One text for each token at most, a sign of life, and the end.
+        let (sender, receiver) = mpsc::channel(tokens_max + 2);
         (Self(sender), receiver)
     }
 
@@ -53,6 +48,13 @@ impl CompletionSink for ProgressSink {
 
     fn text(&mut self, text: String) {
         self.send(Progress::Text(text));
+    }
+
+    fn waiting(&mut self) {
+        // A sign that nobody has read yet is enough.
+        if self.0.capacity() == self.0.max_capacity() {
+            self.send(Progress::Waiting);
+        }
     }
 
     fn done(&mut self, end: End, usage: CompletionUsage) {
@@ -88,9 +90,9 @@ impl EngineThread {
 }
 
 /// Starts the thread. It ends when all senders are gone.
-pub(super) fn start(engine: Engine, slots: u16) -> std::io::Result<(SyncSender<Request>, EngineThread)> {
-    // Each slot has one completion under way and one that waits.
-    let (sender, requests) = sync_channel(2 * usize::from(slots));
+pub(super) fn start(engine: Engine) -> std::io::Result<(Sender<Completion>, EngineThread)> {
+    // Not bounded here: a session may have nine answers under way, and the routes count the callers that are no session.
+    let (sender, requests) = channel();
     let (alive, ended) = oneshot::channel();
     let handle = std::thread::Builder::new().name("llm-engine".to_owned()).spawn(move || {
         work(engine, &requests);
@@ -99,18 +101,18 @@ pub(super) fn start(engine: Engine, slots: u16) -> std::io::Result<(SyncSender<R
     Ok((sender, EngineThread { handle, ended: Mutex::new(Some(ended)) }))
 }
 
-fn work(mut engine: Engine, requests: &Receiver<Request>) {
+fn work(mut engine: Engine, requests: &Receiver<Completion>) {
     loop {
         if engine.is_idle() {
             // Sleeps: an idle process uses no time.
             match requests.recv() {
-                Ok(request) => engine.submit(request.slot, request.completion),
+                Ok(completion) => engine.submit(completion),
                 Err(_) => return,
             }
         }
         loop {
             match requests.try_recv() {
-                Ok(request) => engine.submit(request.slot, request.completion),
+                Ok(completion) => engine.submit(completion),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => return,
             }
@@ -119,18 +121,18 @@ fn work(mut engine: Engine, requests: &Receiver<Request>) {
     }
 }
 
-/// Runs every part of the model once, with the default instructions, which stay in the context: a caller who brings
-/// the same does not have them read again.
+/// Runs every part of the model once.
 pub(super) fn warm_up(engine: &mut Engine, weights: &Weights) -> Result<(), ModelError> {
     let failure = Arc::new(Mutex::new(None));
     let completion = Completion {
-        prompt: weights.prompt([("system", DEFAULT_INSTRUCTIONS), ("user", "Hello.")])?,
+        caller: None,
+        prompt: weights.prompt([("user", "Hello.")])?,
         sampling: Sampling::default(),
         grammar: None,
         limit: Limit { hard: 4, soft: None },
         sink: Box::new(WarmUpSink { failure: Arc::clone(&failure) }),
     };
-    engine.submit(0, completion);
+    engine.submit(completion);
     while !engine.is_idle() {
         engine.step();
     }
@@ -150,6 +152,8 @@ impl CompletionSink for WarmUpSink {
     }
 
     fn text(&mut self, _: String) {}
+
+    fn waiting(&mut self) {}
 
     fn done(&mut self, _: End, _: CompletionUsage) {}
 

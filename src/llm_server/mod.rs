@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use axum::serve::ListenerExt as _;
 
+use crate::config::DEFAULT_INSTRUCTIONS;
 use crate::limits::LLM_SLOTS_MAX;
 use crate::model::ModelError;
 use crate::model::llama::{Engine, EngineSettings, Weights};
@@ -33,7 +34,7 @@ pub struct LlmArgs {
     /// Address to listen on; port 0 takes a free one, which the ready line names.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
-    /// Callers served at once, each with a cache of its own.
+    /// Answers made at a time; the others wait for their turn.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=i64::from(LLM_SLOTS_MAX)))]
     pub slots: u16,
     /// Threads of one step; default: the physical cores.
@@ -42,6 +43,9 @@ pub struct LlmArgs {
     /// Tokens of prompt and answer together, per slot.
     #[arg(long, default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(256..))]
     pub context: u32,
+    /// Instructions that most conversations begin with. They are read once, for all callers.
+    #[arg(long, value_name = "TEXT", default_value = DEFAULT_INSTRUCTIONS)]
+    pub instructions: String,
 }
 
 /// Why the server of the built-in language model ended.
@@ -74,13 +78,14 @@ pub fn run(args: &LlmArgs) -> Result<(), LlmServerError> {
     let weights: &'static Weights = Box::leak(Box::new(Weights::load(&args.gguf)?));
     let threads = args.threads.unwrap_or_else(physical_cores);
     let settings = EngineSettings { slots: args.slots, context: args.context, threads };
-    let mut engine = Engine::new(weights, settings)?;
+    let instructions = weights.shared_beginning(&args.instructions)?;
+    let mut engine = Engine::new(weights, settings, &instructions)?;
     engine_thread::warm_up(&mut engine, weights)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| LlmServerError::Io { context: "runtime", source })?;
-    let (requests, engine) = engine_thread::start(engine, args.slots)
+    let (requests, engine) = engine_thread::start(engine)
         .map_err(|source| LlmServerError::Io { context: "engine thread", source })?;
     let routes = routes::router(Arc::new(routes::Served::new(weights, requests, args.slots, args.context)));
     let outcome = runtime.block_on(async {

@@ -4,8 +4,8 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, TrySendError};
-use std::time::{Duration, SystemTime};
+use std::sync::mpsc::Sender;
+use std::time::SystemTime;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -20,57 +20,40 @@ use uuid::Uuid;
 
 use super::api::{AnswerHead, ApiRequest, call_object, finish_reason};
 use super::call_parser::{CallParser, Part};
-use super::engine_thread::{Progress, ProgressSink, Request};
+use super::engine_thread::{Progress, ProgressSink};
 use super::error::ApiError;
 use crate::model::llama::{Completion, Weights};
 
-/// Completions of one slot at a time: one under way, and one whose predecessor has been given up a moment ago.
-const COMPLETIONS_PER_SLOT: usize = 2;
+/// Completions per slot that callers without a session may have under way: one that runs and one that waits. A session is
+/// never refused.
+const GUESTS_PER_SLOT: usize = 2;
 
-/// A request to a slot that has both waits this long for one to end before it is refused with 409.
-const SLOT_WAIT: Duration = Duration::from_secs(1);
-
-/// Stands for a token that is held back, in the field for what is not to be spoken.
+/// Stands for a token that is held back or still to come, in the field for what is not to be spoken.
 const HELD_BACK: &str = "…";
 
 /// What all handlers share.
 pub(super) struct Served {
     weights: &'static Weights,
-    requests: SyncSender<Request>,
-    slots: Vec<Arc<Semaphore>>,
-    /// Tokens of one slot.
+    requests: Sender<Completion>,
+    /// Permits of callers without a session.
+    guests: Arc<Semaphore>,
+    /// Tokens of one completion.
     context: usize,
 }
 
 impl Served {
     pub(super) fn new(
         weights: &'static Weights,
-        requests: SyncSender<Request>,
+        requests: Sender<Completion>,
         slots: u16,
         context: u32,
     ) -> Self {
-        let slots = (0..slots).map(|_| Arc::new(Semaphore::new(COMPLETIONS_PER_SLOT))).collect();
-        Self { weights, requests, slots, context: context as usize }
-    }
-
-    /// A place in the slot that was asked for, or in any that is free.
-    async fn place(&self, slot: Option<usize>) -> Result<(usize, OwnedSemaphorePermit), ApiError> {
-        let Some(slot) = slot else {
-            return self
-                .slots
-                .iter()
-                .position(|slot| slot.available_permits() == COMPLETIONS_PER_SLOT)
-                .and_then(|index| Some((index, Arc::clone(&self.slots[index]).try_acquire_owned().ok()?)))
-                .ok_or_else(|| ApiError::new(429, "server_busy", "all slots are busy"));
-        };
-        match tokio::time::timeout(SLOT_WAIT, Arc::clone(&self.slots[slot]).acquire_owned()).await {
-            Ok(Ok(permit)) => Ok((slot, permit)),
-            _ => Err(ApiError::new(409, "slot_busy", format!("slot {slot} is busy"))),
-        }
+        let guests = Arc::new(Semaphore::new(GUESTS_PER_SLOT * usize::from(slots)));
+        Self { weights, requests, guests, context: context as usize }
     }
 
     /// Hands a request to the engine.
-    async fn submit(&self, request: &ApiRequest) -> Result<Answer, ApiError> {
+    fn submit(&self, request: &ApiRequest) -> Result<Answer, ApiError> {
         let messages = request.messages.iter().map(|(role, content)| (*role, content.as_str()));
         let prompt = self
             .weights
@@ -81,21 +64,28 @@ impl Served {
                 format!("found a prompt of {} tokens, expected less than {}", prompt.len(), self.context);
             return Err(ApiError::new(400, "context_length_exceeded", message));
         }
-        let (slot, permit) = self.place(request.slot).await?;
+        let guest = match request.caller {
+            Some(_) => None,
+            None => Some(
+                Arc::clone(&self.guests)
+                    .try_acquire_owned()
+                    .map_err(|_| ApiError::new(429, "server_busy", "too many requests at once"))?,
+            ),
+        };
         let room = self.context - prompt.len();
         let tokens_max = room.min(usize::try_from(request.limit.hard).unwrap_or(usize::MAX));
         let (sink, progress) = ProgressSink::channel(tokens_max);
         let completion = Completion {
+            caller: request.caller,
             prompt,
             sampling: request.sampling,
             grammar: request.tools.grammar(),
             limit: request.limit,
             sink: Box::new(sink),
         };
-        self.requests.try_send(Request { slot, completion }).map_err(|error| match error {
-            TrySendError::Full(_) => ApiError::new(429, "server_busy", "too many requests at once"),
-            TrySendError::Disconnected(_) => ApiError::new(503, "engine_gone", "the engine has ended"),
-        })?;
+        self.requests
+            .send(completion)
+            .map_err(|_| ApiError::new(503, "engine_gone", "the engine has ended"))?;
         let created =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let head = AnswerHead {
@@ -103,7 +93,7 @@ impl Served {
             model: self.weights.name().to_owned(),
             created,
         };
-        Ok(Answer { progress, head, parser: request.tools.parser(), calls: 0, _permit: permit })
+        Ok(Answer { progress, head, parser: request.tools.parser(), calls: 0, _guest: guest })
     }
 }
 
@@ -114,7 +104,8 @@ struct Answer {
     parser: CallParser,
     /// Calls so far.
     calls: usize,
-    _permit: OwnedSemaphorePermit,
+    /// Permit of a caller without a session.
+    _guest: Option<OwnedSemaphorePermit>,
 }
 
 impl Answer {
@@ -146,6 +137,8 @@ impl Answer {
     async fn next(&mut self, include_usage: bool) -> (String, bool) {
         let (written, end) = match self.progress.recv().await {
             Some(Progress::Text(text)) => (Some(text), None),
+            // The reader shall know that its next token will come.
+            Some(Progress::Waiting) => return (event(&self.head.chunk(&held_back(), None)), false),
             Some(Progress::Done(end, usage)) => (None, Some((end, usage))),
             Some(Progress::Failed(message)) => {
                 return (event(&ApiError::new(500, "completion_failed", message).body()), true);
@@ -156,7 +149,7 @@ impl Answer {
         let mut deltas = self.deltas(parts);
         if deltas.is_empty() && end.is_none() {
             // What may be a call is held back; whoever waits for the next token shall know that there was one.
-            deltas.push(json!({"reasoning_content": HELD_BACK}));
+            deltas.push(held_back());
         }
         let mut bytes: String = deltas.iter().map(|delta| event(&self.head.chunk(delta, None))).collect();
         if let Some((end, usage)) = end {
@@ -169,6 +162,10 @@ impl Answer {
         }
         (bytes, end.is_some())
     }
+}
+
+fn held_back() -> Value {
+    json!({"reasoning_content": HELD_BACK})
 }
 
 fn call_id() -> String {
@@ -190,12 +187,11 @@ async fn models(State(served): State<Arc<Served>>) -> Json<Value> {
 }
 
 async fn completions(State(served): State<Arc<Served>>, body: Bytes) -> Response {
-    let slots = u16::try_from(served.slots.len()).unwrap_or(u16::MAX);
-    let request = match ApiRequest::parse(&body, slots) {
+    let request = match ApiRequest::parse(&body) {
         Ok(request) => request,
         Err(error) => return error_response(&error),
     };
-    match served.submit(&request).await {
+    match served.submit(&request) {
         Ok(answer) if request.stream => streamed(answer, request.include_usage),
         Ok(answer) => whole(answer).await,
         Err(error) => error_response(&error),
@@ -212,6 +208,7 @@ async fn whole(mut answer: Answer) -> Response {
     loop {
         let (parts, end) = match answer.progress.recv().await {
             Some(Progress::Text(piece)) => (answer.parts(Some(&piece)), None),
+            Some(Progress::Waiting) => continue,
             Some(Progress::Done(end, usage)) => (answer.parts(None), Some((end, usage))),
             Some(Progress::Failed(message)) => {
                 return error_response(&ApiError::new(500, "completion_failed", message));

@@ -1,7 +1,10 @@
 //! Plain newtypes for everything that is counted.
 
+use serde::{Deserialize, Serialize};
+
 /// Index of a unit in the slab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 #[repr(transparent)]
 pub struct UnitId(u16);
 
@@ -32,7 +35,8 @@ impl std::fmt::Display for UnitId {
 }
 
 /// Number of the current claim of a slot; grows by one with every claim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 #[repr(transparent)]
 pub struct Epoch(pub(crate) u64);
 

@@ -7,6 +7,7 @@
 mod answer;
 mod audio_frame;
 mod audio_in;
+mod caller;
 mod envelope;
 mod failure;
 mod hint;
@@ -23,6 +24,7 @@ mod vad_event;
 pub use answer::{AnswerEvent, AnswerIn, AnswerOut, CallPiece, FinishReason, RateLimit, RateLimits};
 pub use audio_frame::{AudioFrame, FRAME_SAMPLES};
 pub use audio_in::AudioIn;
+pub use caller::{Caller, Rank};
 pub use envelope::{Envelope, RingItem};
 pub use failure::FailureCode;
 pub use hint::SpeechHints;

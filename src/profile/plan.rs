@@ -28,7 +28,7 @@ pub struct Plan {
     /// Threads of the built-in language model. Auto: half of the cores, at least 2 where there are 2, at most
     /// 16.
     pub llm_threads: Count<64>,
-    /// Conversations whose key-value cache the built-in language model keeps. Auto: one per unit, at most 16.
+    /// Answers that the built-in language model makes at a time. Auto: one per unit, at most 16.
     pub llm_slots: Count<LLM_SLOTS_MAX>,
     /// Threads inside one call of ONNX Runtime. More than 1 shortens a call and costs throughput.
     pub onnx_intra_op: Whole<1, 64>,

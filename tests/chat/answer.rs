@@ -107,7 +107,7 @@ impl Answer {
     /// The answer to a body that comes in these pieces and is then closed properly.
     pub(crate) async fn to(pieces: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let server = ScriptedServer::start([body(pieces)]).await;
-        Self::read(client(&server.url).stream(&request(), 0)).await
+        Self::read(client(&server.url).stream(&request(), None)).await
     }
 
     /// Names and arguments of the calls.

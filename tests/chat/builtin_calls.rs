@@ -82,7 +82,7 @@ fn is_weather(arguments: &str) -> bool {
 async fn who_must_call_calls_with_arguments_that_the_schema_allows() {
     let child = start(1).await;
     let client = client(&child);
-    let ask = |choice| Answer::read(client.stream(&request(choice, 400), 0));
+    let ask = |choice| Answer::read(client.stream(&request(choice, 400), None));
     for _ in 0..2 {
         let named = ask(ToolChoice::Function("weather".to_owned())).await;
         assert_eq!(named.text, "", "{named:?}");
@@ -103,7 +103,7 @@ async fn who_must_call_calls_with_arguments_that_the_schema_allows() {
         assert!(call.name == "lamp" && call.has_ended && is_lamp(&call.arguments), "{optional:?}");
     }
     // Whether it calls is the model's choice; that nothing of a call is text is not.
-    let ask = |choice| Answer::read(client.stream(&request(choice, 40), 0));
+    let ask = |choice| Answer::read(client.stream(&request(choice, 40), None));
     let free = ask(ToolChoice::Auto).await;
     assert!(!free.text.contains("tool_call") && !free.text.contains("\"arguments\""), "{free:?}");
     assert!(
@@ -128,7 +128,7 @@ async fn a_call_and_its_output_are_history() {
     request.messages.push(ChatMessage::Assistant { text: String::new(), calls: vec![call] });
     let output = "It is sunny.".to_owned();
     request.messages.push(ChatMessage::FunctionOutput { call_id: "c1".to_owned(), output });
-    let answer = Answer::read(client.stream(&request, 0)).await;
+    let answer = Answer::read(client.stream(&request, None)).await;
     let (_, usage) = answer.end.as_ref().expect("complete");
     assert!(usage.input > 150, "functions, call and output are in the prompt: {answer:?}");
     child.shutdown().await;

@@ -49,7 +49,7 @@ async fn arguments_cut_anywhere_join_byte_for_byte() {
     let server = ScriptedServer::start(scripts).await;
     let client = client(&server.url);
     for cut in cuts {
-        let answer = Answer::read(client.stream(&request(), 0)).await;
+        let answer = Answer::read(client.stream(&request(), None)).await;
         assert_eq!(answer.calls(), [("f", ARGUMENTS)], "cut at {cut}");
     }
     let by_characters = ARGUMENTS.chars().map(|it| more(0, it.encode_utf8(&mut [0; 4])));
@@ -73,7 +73,7 @@ async fn a_body_of_calls_cut_at_every_byte_is_the_same() {
     let server = ScriptedServer::start(scripts).await;
     let client = client(&server.url);
     for cut in cuts {
-        assert_eq!(Answer::read(client.stream(&request(), 0)).await.calls(), expected, "cut at {cut}");
+        assert_eq!(Answer::read(client.stream(&request(), None)).await.calls(), expected, "cut at {cut}");
     }
     assert_eq!(Answer::to(body_bytes.iter().map(|&byte| vec![byte])).await.calls(), expected, "byte by byte");
 }
@@ -184,7 +184,7 @@ async fn tools_calls_and_outputs_are_sent_as_the_api_says() {
         reasoning: Some(ReasoningEffort::Low),
         ..request()
     };
-    Answer::read(client(&server.url).stream(&request, 0)).await;
+    Answer::read(client(&server.url).stream(&request, None)).await;
     let sent = server.requests.lock().expect("no panic")[0].clone();
     let call = json!({"id": "c1", "type": "function", "function": {"name": "f", "arguments": ARGUMENTS}});
     assert_eq!(
@@ -215,7 +215,7 @@ async fn rate_limits_come_first_and_only_if_the_server_names_them() {
         Step::End,
     ];
     let server = ScriptedServer::start([limited]).await;
-    let read = Answer::read(client(&server.url).stream(&request(), 0)).await;
+    let read = Answer::read(client(&server.url).stream(&request(), None)).await;
     let expected = RateLimits {
         requests: Some(RateLimit { limit: 60, remaining: 59, reset_ms: 1_000 }),
         tokens: Some(RateLimit { limit: 150_000, remaining: 149_984, reset_ms: 360_000 }),

@@ -6,7 +6,7 @@ use antiphon::edge::outbound::http::CallError;
 use antiphon::edge::outbound::llm::{
     ChatClient, ChatDelta, ChatEndpoint, ChatTimeouts, failure_code, failure_detail,
 };
-use antiphon::message::{ChatRequest, FailureCode, FinishReason, TokenUsage};
+use antiphon::message::{Caller, ChatRequest, Epoch, FailureCode, FinishReason, Rank, TokenUsage, UnitId};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -19,16 +19,17 @@ async fn the_request_is_what_the_api_asks_for() {
     let server = ScriptedServer::start([answer.clone(), answer]).await;
     let endpoint = ChatEndpoint::new(&server.url, None, Some("m".to_owned()), Some("sk-1")).expect("valid");
     let plain = ChatClient::new(endpoint.clone(), ChatTimeouts::default()).expect("a client");
-    Answer::read(plain.stream(&request(), 3)).await;
-    let hinted = ChatClient::new(endpoint.with_slot_hint(), ChatTimeouts::default()).expect("a client");
-    Answer::read(hinted.stream(&ChatRequest { tokens_max: Some(9), ..request() }, 3)).await;
+    let caller = Caller { unit: UnitId::new(3), epoch: Epoch::new(17), rank: Rank::Written };
+    Answer::read(plain.stream(&request(), Some(caller))).await;
+    let builtin = ChatClient::new(endpoint.with_caller(), ChatTimeouts::default()).expect("a client");
+    Answer::read(builtin.stream(&ChatRequest { tokens_max: Some(9), ..request() }, Some(caller))).await;
     let bodies = server.requests.lock().expect("no panic").clone();
     let messages = json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]);
     let plain = json!({"model": "m", "messages": messages, "stream": true, "stream_options": {"include_usage": true}});
-    let mut hinted = plain.clone();
-    hinted["max_tokens"] = json!(9);
-    hinted["id_slot"] = json!(3);
-    assert_eq!(bodies, [plain, hinted]);
+    let mut builtin = plain.clone();
+    builtin["max_tokens"] = json!(9);
+    builtin["antiphon_caller"] = json!({"unit": 3, "epoch": 17, "rank": "written"});
+    assert_eq!(bodies, [plain, builtin]);
     let heads = server.heads.lock().expect("no panic").clone();
     assert!(heads[0].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{}", heads[0]);
     assert!(heads[0].contains("authorization: Bearer sk-1\r\n"), "{}", heads[0]);
@@ -42,7 +43,7 @@ async fn a_kept_connection_serves_the_next_turn() {
     let mut server = ScriptedServer::start([turn("one"), turn("two"), turn("three")]).await;
     let client = client(&server.url);
     for text in ["one", "two", "three"] {
-        assert_eq!(Answer::read(client.stream(&request(), 0)).await, Answer::complete(text));
+        assert_eq!(Answer::read(client.stream(&request(), None)).await, Answer::complete(text));
     }
     server.accepted.recv().await.expect("a connection");
     assert!(server.accepted.try_recv().is_err(), "a second connection was opened");
@@ -65,7 +66,7 @@ async fn a_text_cut_anywhere_keeps_its_spaces() {
     let server = ScriptedServer::start(cuts.iter().map(turn)).await;
     let client = client(&server.url);
     for cut in cuts {
-        let answer = Answer::read(client.stream(&request(), 0)).await;
+        let answer = Answer::read(client.stream(&request(), None)).await;
         assert_eq!(answer, Answer::complete(text), "cut at {cut}");
     }
     let by_characters = text.chars().map(|it| delta(it.encode_utf8(&mut [0; 4])));
@@ -95,7 +96,7 @@ async fn a_body_cut_at_every_byte_is_the_same_text() {
         let client = client(&server.url);
         for cut in 1..=cuts {
             assert_eq!(
-                Answer::read(client.stream(&request(), 0)).await,
+                Answer::read(client.stream(&request(), None)).await,
                 Answer::complete(text),
                 "cut at {cut}"
             );
@@ -135,7 +136,7 @@ async fn an_answer_whose_body_is_never_closed_still_ends() {
     ])
     .await;
     for _ in 0..2 {
-        assert_eq!(Answer::read(client(&server.url).stream(&request(), 0)).await, Answer::complete("Hi"));
+        assert_eq!(Answer::read(client(&server.url).stream(&request(), None)).await, Answer::complete("Hi"));
         tokio::time::timeout(HANG, server.closed.recv()).await.expect("the client closes");
     }
 }
@@ -149,7 +150,7 @@ async fn an_early_close_is_a_broken_stream_after_the_text() {
     let closed_without_framing = vec![Step::Raw(until_close), Step::Raw(delta("Half a sen")), Step::Close];
     for script in [closed_in_the_middle, ended_without_a_reason, closed_without_framing] {
         let server = ScriptedServer::start([script]).await;
-        let answer = Answer::read(client(&server.url).stream(&request(), 0)).await;
+        let answer = Answer::read(client(&server.url).stream(&request(), None)).await;
         assert_eq!(answer.text, "Half a sen");
         assert_eq!(failure_code(&answer.end.expect_err("broken")), FailureCode::LlmBrokenStream);
     }
@@ -172,7 +173,7 @@ async fn what_is_no_stream_is_a_broken_stream() {
         (vec![Step::Close], ""),
     ] {
         let server = ScriptedServer::start([script]).await;
-        let error = Answer::read(client(&server.url).stream(&request(), 0)).await.end.expect_err("broken");
+        let error = Answer::read(client(&server.url).stream(&request(), None)).await.end.expect_err("broken");
         assert_eq!(failure_code(&error), FailureCode::LlmBrokenStream, "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
@@ -229,13 +230,13 @@ async fn error_statuses_carry_the_servers_words() {
     for (status, words) in
         [(429, "slow down"), (500, "CUDA error"), (503, "Service Unavailable"), (307, "Temporary Redirect")]
     {
-        let error = Answer::read(client.stream(&request(), 0)).await.end.expect_err("a status");
+        let error = Answer::read(client.stream(&request(), None)).await.end.expect_err("a status");
         assert_eq!(failure_code(&error), FailureCode::LlmStatus(status));
         assert_eq!(error, CallError::Status { status, message: words.to_owned() });
         assert_eq!(failure_detail(&error), words);
     }
     assert_eq!(
-        Answer::read(client.stream(&request(), 0)).await,
+        Answer::read(client.stream(&request(), None)).await,
         Answer::complete("Hi"),
         "the next turn works"
     );
@@ -246,7 +247,7 @@ async fn error_statuses_carry_the_servers_words() {
 async fn an_error_body_that_never_ends_is_given_up() {
     let head = b"HTTP/1.1 500 Oh\r\ncontent-length: 99\r\n\r\n{\"error".to_vec();
     let server = ScriptedServer::start([vec![Step::Raw(head), Step::Hold]]).await;
-    let error = Answer::read(client(&server.url).stream(&request(), 0)).await.end.expect_err("a status");
+    let error = Answer::read(client(&server.url).stream(&request(), None)).await.end.expect_err("a status");
     assert_eq!(failure_code(&error), FailureCode::LlmStatus(500));
 }
 
@@ -264,7 +265,7 @@ async fn silence_before_the_first_token_is_bounded() {
     .await;
     let timeouts = ChatTimeouts { connect: HANG, first_token: SHORT, between_tokens: HANG };
     for case in ["accepts and is silent", "headers", "a role", "comments"] {
-        let answer = Answer::read(client_with(&server.url, timeouts).stream(&request(), 0)).await;
+        let answer = Answer::read(client_with(&server.url, timeouts).stream(&request(), None)).await;
         assert_eq!(answer.end, Err(CallError::Timeout(SHORT)), "{case}");
         tokio::time::timeout(HANG, server.closed.recv()).await.expect("the socket is closed");
     }
@@ -283,7 +284,7 @@ async fn silence_between_tokens_is_bounded() {
     .await;
     let timeouts = ChatTimeouts { connect: HANG, first_token: HANG, between_tokens: SHORT };
     for text in ["One", "One", "", ""] {
-        let answer = Answer::read(client_with(&server.url, timeouts).stream(&request(), 0)).await;
+        let answer = Answer::read(client_with(&server.url, timeouts).stream(&request(), None)).await;
         assert_eq!((answer.text.as_str(), answer.end), (text, Err(CallError::Stalled(SHORT))));
     }
 }
@@ -297,12 +298,12 @@ async fn dropping_the_stream_closes_the_socket_at_once() {
     ])
     .await;
     let client = client(&server.url);
-    let mut stream = client.stream(&request(), 0);
+    let mut stream = client.stream(&request(), None);
     assert_eq!(stream.next().await, Ok(ChatDelta::Text("One".to_owned())));
     drop(stream);
     tokio::time::timeout(HANG, server.closed.recv()).await.expect("closed in the middle of the answer");
     // A request that has been sent and not been answered.
-    let mut stream = client.stream(&request(), 0);
+    let mut stream = client.stream(&request(), None);
     let waiting = tokio::spawn(async move { stream.next().await });
     while server.requests.lock().expect("no panic").len() < 2 {
         tokio::task::yield_now().await;
@@ -310,7 +311,7 @@ async fn dropping_the_stream_closes_the_socket_at_once() {
     waiting.abort();
     tokio::time::timeout(HANG, server.closed.recv()).await.expect("closed before the answer");
     assert_eq!(
-        Answer::read(client.stream(&request(), 0)).await,
+        Answer::read(client.stream(&request(), None)).await,
         Answer::complete("Two"),
         "no half-read connection is used again"
     );
@@ -323,7 +324,7 @@ async fn nothing_is_sent_before_the_first_read_and_a_cancelled_read_loses_nothin
     let script =
         [Step::Head].into_iter().chain(pieces.into_iter().map(Step::Piece)).chain([Step::End]).collect();
     let server = ScriptedServer::start([script]).await;
-    let mut stream = client(&server.url).stream(&request(), 0);
+    let mut stream = client(&server.url).stream(&request(), None);
     let mut text = String::new();
     let finish = loop {
         // Each read is given up after one poll and tried again.
@@ -344,14 +345,14 @@ async fn a_server_that_is_not_there_is_unreachable() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.local_addr().expect("bound").port()
     };
-    let refused = Answer::read(client(&format!("http://127.0.0.1:{port}")).stream(&request(), 0)).await;
+    let refused = Answer::read(client(&format!("http://127.0.0.1:{port}")).stream(&request(), None)).await;
     assert_eq!(failure_code(&refused.end.expect_err("refused")), FailureCode::LlmUnreachable);
     let server = ScriptedServer::start([]).await;
     let endpoint =
         ChatEndpoint::new(&server.url.replace("http://", "https://"), None, None, None).expect("valid");
     match ChatClient::new(endpoint, ChatTimeouts::default()) {
         Ok(client) => {
-            let no_tls = Answer::read(client.stream(&request(), 0)).await;
+            let no_tls = Answer::read(client.stream(&request(), None)).await;
             assert_eq!(failure_code(&no_tls.end.expect_err("no TLS")), FailureCode::LlmUnreachable);
         }
         Err(error) => assert!(matches!(error, CallError::Setup(_)), "a system without certificates: {error}"),
@@ -366,11 +367,11 @@ async fn a_request_waits_a_bounded_time_for_a_server_that_starts() {
     let (sender, endpoint) = watch::channel(None);
     let timeouts = ChatTimeouts { connect: SHORT, first_token: HANG, between_tokens: HANG };
     let impatient = ChatClient::following(endpoint.clone(), timeouts).expect("a client");
-    let error = Answer::read(impatient.stream(&request(), 0)).await.end.expect_err("nothing there");
+    let error = Answer::read(impatient.stream(&request(), None)).await.end.expect_err("nothing there");
     assert_eq!(error, CallError::Unreachable("it is being started again".to_owned()));
     let patient =
         ChatClient::following(endpoint, ChatTimeouts { connect: HANG, ..timeouts }).expect("a client");
-    let waiting = tokio::spawn(Answer::read(patient.stream(&request(), 0)));
+    let waiting = tokio::spawn(Answer::read(patient.stream(&request(), None)));
     sender.send_replace(Some(ChatEndpoint::new(&server.url, None, None, None).expect("valid")));
     assert_eq!(waiting.await.expect("no panic"), Answer::complete("Hi"));
 }

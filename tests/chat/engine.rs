@@ -7,13 +7,16 @@ use antiphon::model::llama::{
     Completion, CompletionSink, CompletionUsage, End, Engine, EngineSettings, Limit, Sampling, Weights,
 };
 
-use crate::builtin::gguf;
+use antiphon::message::Caller;
+
+use crate::builtin::{gguf, spoken};
 
 /// What a sink has seen.
 #[derive(Default)]
 struct Seen {
     closed: AtomicBool,
     pieces: AtomicUsize,
+    text: Mutex<String>,
     end: Mutex<Option<Result<(End, CompletionUsage), String>>>,
 }
 
@@ -27,7 +30,10 @@ impl CompletionSink for Sink {
     fn text(&mut self, text: String) {
         assert!(!text.is_empty());
         self.0.pieces.fetch_add(1, Ordering::Relaxed);
+        self.0.text.lock().expect("no panic").push_str(&text);
     }
+
+    fn waiting(&mut self) {}
 
     fn done(&mut self, end: End, usage: CompletionUsage) {
         *self.0.end.lock().expect("no panic") = Some(Ok((end, usage)));
@@ -38,9 +44,10 @@ impl CompletionSink for Sink {
     }
 }
 
-fn completion(weights: &Weights, text: &str, hard: u32) -> (Completion, Arc<Seen>) {
+fn completion(weights: &Weights, caller: Option<Caller>, text: &str, hard: u32) -> (Completion, Arc<Seen>) {
     let seen = Arc::new(Seen::default());
     let completion = Completion {
+        caller,
         prompt: weights.prompt([("user", text)]).expect("a template"),
         sampling: Sampling { temperature: 0.0, repeat_penalty: 1.0, ..Sampling::default() },
         grammar: None,
@@ -54,23 +61,38 @@ fn pieces(seen: &Seen) -> usize {
     seen.pieces.load(Ordering::Relaxed)
 }
 
+fn end(seen: &Seen) -> Option<Result<(End, CompletionUsage), String>> {
+    seen.end.lock().expect("no panic").clone()
+}
+
+fn run_to_end(engine: &mut Engine) {
+    while !engine.is_idle() {
+        engine.step();
+    }
+}
+
 /// One test: llama.cpp's backend can be made once in a process.
 #[test]
 fn steps_are_fair_and_end_when_nobody_reads() {
     let weights: &'static Weights = Box::leak(Box::new(Weights::load(&gguf()).expect("a model")));
     let settings = EngineSettings { slots: 2, context: 512, threads: 2 };
-    let mut engine = Engine::new(weights, settings).expect("memory");
+    let mut engine = Engine::new(weights, settings, &[]).expect("memory");
     assert!(engine.is_idle());
+    a_long_prompt_delays_no_answer(&mut engine, weights);
+    an_answer_that_fills_its_context_ends_there(&mut engine, weights);
+    a_lent_beginning_counts_like_one_that_was_read(weights);
+}
 
+fn a_long_prompt_delays_no_answer(engine: &mut Engine, weights: &Weights) {
     // An answer under way gets a token in every step while a long prompt is being read beside it.
-    let (counting, counted) = completion(weights, "Count from one to fifty, in words.", 200);
-    engine.submit(0, counting);
+    let (counting, counted) = completion(weights, spoken(0, 1), "Count from one to fifty, in words.", 200);
+    engine.submit(counting);
     while pieces(&counted) == 0 {
         engine.step();
     }
-    let (reading, read) = completion(weights, &"The cat sat on the mat. ".repeat(40), 4);
+    let (reading, read) = completion(weights, spoken(1, 1), &"The cat sat on the mat. ".repeat(40), 4);
     let prompt_tokens = reading.prompt.len();
-    engine.submit(1, reading);
+    engine.submit(reading);
     let before = pieces(&counted);
     let mut steps = 0;
     while pieces(&read) == 0 {
@@ -79,41 +101,40 @@ fn steps_are_fair_and_end_when_nobody_reads() {
     }
     assert!(steps >= prompt_tokens / 16, "{prompt_tokens} tokens in {steps} steps: the chunks are too large");
     assert_eq!(pieces(&counted) - before, steps, "the answer waited for another's prompt");
-
     // Nobody reads any more: the next step ends it, and the slot is free.
     counted.closed.store(true, Ordering::Relaxed);
     read.closed.store(true, Ordering::Relaxed);
     engine.step();
     assert!(engine.is_idle());
-    assert!(counted.end.lock().expect("no panic").is_none(), "a closed sink hears nothing more");
+    assert!(end(&counted).is_none(), "a closed sink hears nothing more");
+}
 
-    // A waiting completion begins after the one before it; a third is refused at once.
-    let (first, first_seen) = completion(weights, "Hello.", 3);
-    let (second, second_seen) = completion(weights, "Hello again.", 3);
-    let (third, third_seen) = completion(weights, "And again.", 3);
-    engine.submit(0, first);
-    engine.step();
-    engine.submit(0, second);
-    engine.submit(0, third);
-    assert!(
-        matches!(&*third_seen.end.lock().expect("no panic"), Some(Err(message)) if message.contains("busy"))
-    );
-    while !engine.is_idle() {
-        engine.step();
+/// An answer after a beginning that another sequence lends is the same as one that has read all of its prompt.
+fn a_lent_beginning_counts_like_one_that_was_read(weights: &'static Weights) {
+    const INSTRUCTIONS: &str = "You are a helpful assistant. Answer in one short sentence.";
+    let instructions = weights.shared_beginning(INSTRUCTIONS).expect("a template");
+    assert!(instructions.len() > 8);
+    let settings = EngineSettings { slots: 1, context: 512, threads: 2 };
+    for shared in [instructions.as_slice(), &[]] {
+        let mut engine = Engine::new(weights, settings, shared).expect("memory");
+        let (mut answer, seen) = completion(weights, None, "", 20);
+        let messages = [("system", INSTRUCTIONS), ("user", "What is the capital of France?")];
+        answer.prompt = weights.prompt(messages).expect("a template");
+        engine.submit(answer);
+        run_to_end(&mut engine);
+        let cached = end(&seen).expect("ended").expect("no failure").1.cached;
+        assert_eq!(usize::try_from(cached).expect("small"), shared.len());
+        let text = seen.text.lock().expect("no panic").clone();
+        assert!(text.contains("Paris"), "{text:?} with {} lent tokens", shared.len());
     }
-    for seen in [first_seen, second_seen] {
-        let end = seen.end.lock().expect("no panic").clone();
-        assert!(matches!(end, Some(Ok((End::Length | End::Stop, usage))) if usage.output <= 3), "{end:?}");
-    }
+}
 
-    // An answer that fills its slot ends there.
-    let (filling, filled) = completion(weights, &"word ".repeat(500), 4_000);
+fn an_answer_that_fills_its_context_ends_there(engine: &mut Engine, weights: &Weights) {
+    let (filling, filled) = completion(weights, None, &"word ".repeat(500), 4_000);
     assert!(filling.prompt.len() < 512, "{} tokens", filling.prompt.len());
     let room = 512 - filling.prompt.len();
-    engine.submit(0, filling);
-    while !engine.is_idle() {
-        engine.step();
-    }
-    let end = filled.end.lock().expect("no panic").clone().expect("ended").expect("no failure");
-    assert!(usize::try_from(end.1.output).expect("small") <= room, "{end:?} with room for {room}");
+    engine.submit(filling);
+    run_to_end(engine);
+    let (_, usage) = end(&filled).expect("ended").expect("no failure");
+    assert!(usize::try_from(usage.output).expect("small") <= room, "{usage:?} with room for {room}");
 }

@@ -13,6 +13,8 @@ mod answer;
 mod builtin;
 #[cfg(feature = "builtin-llm")]
 mod builtin_calls;
+#[cfg(feature = "builtin-llm")]
+mod builtin_sessions;
 mod calls;
 mod client;
 #[cfg(feature = "builtin-llm")]

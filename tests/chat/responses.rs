@@ -21,7 +21,7 @@ fn client(url: &str) -> ChatClient {
 
 async fn answer_to(pieces: impl IntoIterator<Item = Vec<u8>>) -> Answer {
     let server = ScriptedServer::start([body(pieces)]).await;
-    Answer::read(client(&server.url).stream(&request(), 0)).await
+    Answer::read(client(&server.url).stream(&request(), None)).await
 }
 
 fn created() -> Vec<u8> {
@@ -64,7 +64,7 @@ fn arguments_done(index: u32, json: &str) -> Vec<u8> {
 async fn the_request_is_what_the_api_asks_for() {
     let server = ScriptedServer::start([body([completed()]), body([completed()])]).await;
     let client = client(&server.url);
-    Answer::read(client.stream(&request(), 3)).await;
+    Answer::read(client.stream(&request(), None)).await;
     let call = FunctionCall { call_id: "c1".to_owned(), name: "f".to_owned(), arguments: "{}".to_owned() };
     let parameters = json!({"type": "object", "properties": {"q": {"type": "string"}}});
     let image = UserPart::Image { url: "data:image/png;base64,AA==".to_owned(), detail: "low" };
@@ -89,7 +89,7 @@ async fn the_request_is_what_the_api_asks_for() {
         tokens_max: Some(99),
         ..request()
     };
-    Answer::read(client.stream(&full, 3)).await;
+    Answer::read(client.stream(&full, None)).await;
     let bodies = server.requests.lock().expect("no panic").clone();
     let message = |role: &str, content: Value| json!({"type": "message", "role": role, "content": content});
     let plain = [message("system", json!("Be brief.")), message("user", json!("Hello"))];
@@ -134,7 +134,7 @@ async fn a_body_cut_at_every_byte_is_the_same_answer() {
         .await;
         let client = client(&server.url);
         for cut in cuts {
-            let answer = Answer::read(client.stream(&request(), 0)).await;
+            let answer = Answer::read(client.stream(&request(), None)).await;
             assert_eq!((answer.text.as_str(), answer.calls()), (text, vec![("f", json)]), "cut at {cut}");
             assert!(answer.end.is_ok(), "cut at {cut}");
         }
@@ -211,7 +211,7 @@ async fn every_end_is_understood_and_the_connection_kept() {
     let client = client(&server.url);
     let mut ends = Vec::new();
     for text in ["one", "two", "three"] {
-        let answer = Answer::read(client.stream(&request(), 0)).await;
+        let answer = Answer::read(client.stream(&request(), None)).await;
         assert_eq!(answer.text, text);
         ends.push(answer.end.expect("an end"));
     }
@@ -242,6 +242,6 @@ async fn every_failure_comes_after_the_text() {
     }
     let refused = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_vec();
     let server = ScriptedServer::start([vec![Step::Raw(refused), Step::End]]).await;
-    let error = Answer::read(client(&server.url).stream(&request(), 0)).await.end.expect_err("a status");
+    let error = Answer::read(client(&server.url).stream(&request(), None)).await.end.expect_err("a status");
     assert_eq!(error, CallError::Status { status: 404, message: "Not Found".to_owned() });
 }

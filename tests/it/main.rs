@@ -19,6 +19,8 @@ mod speech_server;
 
 mod bad_input;
 mod barge_in;
+#[cfg(feature = "builtin-llm")]
+mod builtin_llm;
 mod cancel;
 mod clients;
 mod connection;

@@ -137,6 +137,20 @@ async fn body_and_headers_go_there_and_the_clients_credentials_do_not() {
     assert_eq!((&models["method"], &models["path"]), (&json!("GET"), &json!("/v1/models")));
 }
 
+/// What would choose a slot of the model's server, or speak for a session of this one, is not passed on.
+#[tokio::test]
+async fn nobody_asks_in_the_name_of_another() {
+    let upstream = Upstream::start().await;
+    let (_server, http) = start(&upstream, &[]).await;
+    let body = r#"{"id_slot": 0, "messages": [], "antiphon_caller": {"unit": 0}, "id\u005fslot": 1}"#;
+    for path in ["chat/completions", "responses"] {
+        let seen = seen(http.post(path, &[JSON], body).await).await;
+        let sent: Value = serde_json::from_str(seen["body"].as_str().expect("text")).expect("JSON");
+        assert_eq!((sent.get("id_slot"), sent.get("antiphon_caller")), (None, None), "{sent}");
+        assert_eq!(sent["messages"], json!([]));
+    }
+}
+
 #[tokio::test]
 async fn the_servers_key_and_model_are_used_and_nothing_is_stored() {
     let upstream = Upstream::start().await;

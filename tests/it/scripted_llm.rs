@@ -26,7 +26,7 @@ async fn ask(llm: &ScriptedLlm, request: &ChatRequest) -> String {
     let api = LlmApi::from_str(llm.api(), false).expect("an API");
     let endpoint = ChatEndpoint::new(&llm.url(), Some(api), None, None).expect("valid");
     let client = ChatClient::new(endpoint, ChatTimeouts::default()).expect("an HTTP client");
-    let mut stream = client.stream(request, 0);
+    let mut stream = client.stream(request, None);
     let mut line = String::new();
     loop {
         match stream.next().await {

@@ -8,24 +8,25 @@ use futures_util::future::select_all;
 
 use crate::edge::outbound::llm::failure_event;
 use crate::edge::outbound::model_server::{CompletionStream, ModelServer};
-use crate::message::{AnswerEvent, ChatRequest, ResponseKey};
+use crate::message::{AnswerEvent, Caller, ChatRequest, Epoch, Rank, ResponseKey, UnitId};
 
 /// The asides of one client, each on a request of its own.
 #[derive(Debug)]
 pub(super) struct Asides {
     server: Arc<ModelServer>,
+    caller: Caller,
     running: Vec<(ResponseKey, CompletionStream)>,
 }
 
 impl Asides {
-    /// None.
-    pub(super) fn new(server: Arc<ModelServer>) -> Self {
-        Self { server, running: Vec::new() }
+    /// Makes an empty set for the session that has `unit` in `epoch`.
+    pub(super) fn new(server: Arc<ModelServer>, unit: UnitId, epoch: Epoch) -> Self {
+        Self { server, caller: Caller { unit, epoch, rank: Rank::Aside }, running: Vec::new() }
     }
 
     /// Asks the model.
     pub(super) fn begin(&mut self, response: ResponseKey, request: &ChatRequest) {
-        self.running.push((response, self.server.stream(request, None)));
+        self.running.push((response, self.server.stream(request, self.caller)));
     }
 
     /// Gives one up; its socket is closed.

@@ -58,10 +58,10 @@ pub(super) async fn serve(
     let connection = Connection {
         session,
         uplink: Uplink::new(AudioFormat::DEFAULT, lease.epoch()),
-        lease,
         seat,
         shutdown: shared.shutdown.clone(),
-        asides: Asides::new(Arc::clone(&shared.model)),
+        asides: Asides::new(Arc::clone(&shared.model), unit, lease.epoch()),
+        lease,
         shared,
         sink,
         stream,

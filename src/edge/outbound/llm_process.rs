@@ -49,12 +49,14 @@ pub struct LlmChildSettings {
     pub program: PathBuf,
     /// The model, a GGUF file.
     pub gguf: PathBuf,
-    /// One for each unit.
+    /// Number of answers made at a time.
     pub slots: u16,
     /// Threads of one step; `None`: the physical cores.
     pub threads: Option<u16>,
     /// Tokens of prompt and answer together, per slot; `None`: the default of `antiphon llm`.
     pub context: Option<u32>,
+    /// Instructions that most sessions begin with; `None`: the default of `antiphon llm`.
+    pub instructions: Option<String>,
 }
 
 /// Why the process could not be started.
@@ -272,6 +274,10 @@ fn command(settings: &LlmChildSettings) -> Command {
     if let Some(context) = settings.context {
         command.arg("--context").arg(context.to_string());
     }
+    if let Some(instructions) = &settings.instructions {
+        // In one argument: they may begin with a dash.
+        command.arg(format!("--instructions={instructions}"));
+    }
     command
         // Its error message is to be among the last lines, not a backtrace of where the message was made.
         .env("RUST_LIB_BACKTRACE", "0")
@@ -286,7 +292,7 @@ fn command(settings: &LlmChildSettings) -> Command {
 
 fn endpoint(ready_line: &str) -> Result<ChatEndpoint, AddressError> {
     let url = ready_line.trim_end().strip_prefix("ready ").unwrap_or_default();
-    Ok(ChatEndpoint::new(url, None, None, None)?.with_slot_hint())
+    Ok(ChatEndpoint::new(url, None, None, None)?.with_caller())
 }
 
 /// Passes the process's log on, line by line.
@@ -349,6 +355,7 @@ mod tests {
             slots: 1,
             threads: None,
             context: None,
+            instructions: None,
         };
         let missing = LlmChild::start(settings("/nonexistent/antiphon")).await.expect_err("no such program");
         assert!(missing.to_string().starts_with("/nonexistent/antiphon: "), "{missing}");

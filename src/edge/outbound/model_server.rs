@@ -7,7 +7,7 @@ use super::http::{AddressError, CallError, key_from};
 use super::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatStream, ChatTimeouts};
 use super::llm_process::{LlmChild, LlmChildError, LlmChildSettings};
 use crate::config::{ServeArgs, Stages};
-use crate::message::{ChatMessage, ChatRequest, FinishReason, TokenUsage, UnitId, UserPart};
+use crate::message::{Caller, ChatMessage, ChatRequest, FinishReason, TokenUsage, UserPart};
 use crate::profile::Counts;
 use crate::store::{Artefact, Cache, StoreError};
 
@@ -135,6 +135,7 @@ impl ModelServerSettings {
             slots: counts.llm_slots,
             threads: Some(counts.llm_threads),
             context: Some(context),
+            instructions: Some(args.instructions.clone()),
         };
         Ok(Self::Child { settings, timeouts, context })
     }
@@ -226,15 +227,12 @@ impl ModelServer {
         }
     }
 
-    /// Begins a completion, for `unit` in the model's cache or for none. Dropping the stream ends it.
+    /// Begins a completion. Dropping the stream ends it.
     #[must_use]
-    pub fn stream(&self, request: &ChatRequest, unit: Option<UnitId>) -> CompletionStream {
+    pub fn stream(&self, request: &ChatRequest, caller: Caller) -> CompletionStream {
         match self {
             Self::Remote { client, .. } | Self::Child { client, .. } => {
-                CompletionStream::Http(Box::new(match unit {
-                    Some(unit) => client.stream(request, unit.number()),
-                    None => client.stream_in_any_slot(request),
-                }))
+                CompletionStream::Http(Box::new(client.stream(request, Some(caller))))
             }
             Self::Echo => CompletionStream::Echo(Some(echo(request))),
         }

@@ -15,8 +15,8 @@ use crate::edge::outbound::llm::{ChatDelta, failure_event};
 use crate::edge::outbound::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
-    AnswerEvent, AnswerIn, AnswerStamp, ChatRequest, Envelope, FailureCode, FinishReason, Spent, TextChunk,
-    TextPrompt, TokenUsage, UnitId, text_chunks,
+    AnswerEvent, AnswerIn, AnswerStamp, Caller, ChatRequest, Envelope, FailureCode, FinishReason, Rank,
+    Spent, TextChunk, TextPrompt, TokenUsage, UnitId, text_chunks,
 };
 use crate::text::{ClauseSplitter, Speakable};
 use crate::unit::{LlmPort, Stamp, UnitSlab, UnitStatus};
@@ -119,7 +119,8 @@ impl LlmTask<'_> {
         // Before the model is asked: nobody may be waiting any more.
         self.hand_on(stamp, &mut waiting)?;
         let server = Arc::clone(&self.server);
-        let mut stream = server.stream(request, Some(self.id));
+        let rank = if request.spoken { Rank::Spoken } else { Rank::Written };
+        let mut stream = server.stream(request, Caller { unit: self.id, epoch: stamp.epoch, rank });
         loop {
             while waiting.len() >= AHEAD_ITEMS_MAX {
                 self.wakers.llm(self.id).notified().await;

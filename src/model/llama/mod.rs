@@ -7,13 +7,15 @@
 //! llama-cpp-2 0.1.160, which carries llama.cpp in llama-cpp-sys-2 0.1.161.
 
 mod batch;
+mod completion;
 mod engine;
 mod prompt;
+mod queue;
 mod sampling;
-mod slot;
+mod sequences;
 mod text;
 
+pub use completion::{Completion, CompletionSink, CompletionUsage, End, Limit};
 pub use engine::{Engine, EngineSettings};
 pub use prompt::Weights;
 pub use sampling::Sampling;
-pub use slot::{Completion, CompletionSink, CompletionUsage, End, Limit};

@@ -90,6 +90,17 @@ impl Weights {
         Ok(vocabulary.tokenize(text.as_bytes(), has_bos, true))
     }
 
+    /// Tokenizes the beginning that all prompts with these `instructions` have in common.
+    ///
+    /// # Errors
+    /// [`ModelError::Runtime`] if llama.cpp refuses the template.
+    pub fn shared_beginning(&self, instructions: &str) -> Result<Vec<LlamaToken>, ModelError> {
+        let prompt = |question| self.prompt([("system", instructions), ("user", question)]);
+        let (one, another) = (prompt("Hello.")?, prompt("What?")?);
+        let shared = one.iter().zip(&another).take_while(|(one, another)| one == another);
+        Ok(shared.map(|(token, _)| *token).collect())
+    }
+
     /// `content` without anything that the tokenizer would read as structure.
     fn plain(&self, content: &str) -> String {
         let mut plain = content.replace('\0', "");

@@ -1,7 +1,7 @@
 //! The language model's own calls, passed on: body and headers there, status, headers and body back as they come.
 //!
-//! The server's key goes along, the client's never does. The model is the server's choice if it has made one, and what
-//! clients say is not kept at a server that they do not know (`store`).
+//! The server's key goes along, the client's never does. The model is the server's choice if it has made one. The words of
+//! clients are not kept at a server that they do not know (`store`), and no client speaks for a session ([`NOT_ASKED`]).
 
 use std::sync::Arc;
 
@@ -45,6 +45,9 @@ const NOT_THERE: [&str; 17] = [
 /// Headers of the model server that are not passed on: of the connection.
 const NOT_BACK: [&str; 4] = ["connection", "keep-alive", "transfer-encoding", "upgrade"];
 
+/// Fields of a request that are not passed on: with them a client could use the cache and the rank of a session.
+const NOT_ASKED: [&str; 2] = ["id_slot", "antiphon_caller"];
+
 /// The language model's server, there to be asked.
 struct Upstream<'a> {
     shared: &'a Arc<Shared>,
@@ -73,6 +76,9 @@ impl<'a> Upstream<'a> {
         let decisions =
             [("model", self.endpoint.model().map(|model| json!(model))), ("store", store.map(Value::from))];
         let mut is_changed = false;
+        for name in NOT_ASKED {
+            is_changed |= fields.shift_remove(name).is_some();
+        }
         for (name, value) in decisions {
             if let Some(value) = value {
                 fields.insert(name.to_owned(), value);

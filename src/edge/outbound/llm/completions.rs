@@ -10,7 +10,7 @@ use super::chunk::{CallFragment, Chunk, ChunkPart};
 use super::error::AnswerError;
 use crate::edge::outbound::http::error_text;
 use crate::message::{
-    ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, ReasoningEffort, TokenUsage,
+    Caller, ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, ReasoningEffort, TokenUsage,
     ToolChoice, UserPart,
 };
 
@@ -33,7 +33,7 @@ struct RequestBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    id_slot: Option<u16>,
+    antiphon_caller: Option<Caller>,
 }
 
 #[derive(Serialize)]
@@ -41,8 +41,8 @@ struct StreamOptionsBody {
     include_usage: bool,
 }
 
-/// The request body for `request`; `slot` only for servers that keep a cache slot per caller.
-pub(super) fn request_body(model: Option<&str>, request: &ChatRequest, slot: Option<u16>) -> Vec<u8> {
+/// Writes the request body for `request`; `caller` is for the built-in server only.
+pub(super) fn request_body(model: Option<&str>, request: &ChatRequest, caller: Option<Caller>) -> Vec<u8> {
     let has_tools = !request.tools.is_empty();
     let body = RequestBody {
         model,
@@ -55,7 +55,7 @@ pub(super) fn request_body(model: Option<&str>, request: &ChatRequest, slot: Opt
         stream: true,
         stream_options: StreamOptionsBody { include_usage: true },
         max_tokens: request.tokens_max,
-        id_slot: slot,
+        antiphon_caller: caller,
     };
     serde_json::to_vec(&body).expect("strings and numbers are always JSON")
 }
@@ -255,6 +255,7 @@ fn finish_reason(name: &str) -> FinishReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Epoch, Rank, UnitId};
 
     #[test]
     fn the_body_holds_what_is_set_and_nothing_else() {
@@ -272,10 +273,11 @@ mod tests {
         request.tokens_max = Some(7);
         // OpenAI's server refuses it where there are no functions.
         request.parallel_tool_calls = Some(false);
-        let full = json(request_body(Some("m"), &request, Some(3)));
+        let caller = Caller { unit: UnitId::new(3), epoch: Epoch::new(17), rank: Rank::Spoken };
+        let full = json(request_body(Some("m"), &request, Some(caller)));
         assert_eq!(
-            (&full["model"], &full["max_tokens"], &full["id_slot"], &full["parallel_tool_calls"]),
-            (&"m".into(), &7.into(), &3.into(), &Value::Null)
+            (&full["model"], &full["max_tokens"], &full["antiphon_caller"], &full["parallel_tool_calls"]),
+            (&"m".into(), &7.into(), &json!({"unit": 3, "epoch": 17, "rank": "spoken"}), &Value::Null)
         );
     }
 

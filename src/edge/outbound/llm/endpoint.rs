@@ -19,8 +19,8 @@ pub struct ChatEndpoint {
     pub(super) api: LlmApi,
     /// Value of the `model` field; `None`: the field is left out (llama.cpp serves its only model then).
     model: Option<String>,
-    /// Send the caller's slot as `id_slot`. Only the built-in server is asked that way: others may refuse the field.
-    pub(super) slot_hint: bool,
+    /// True for the built-in server: `antiphon_caller` names the session that asks. Other servers may refuse the field.
+    pub(super) names_caller: bool,
 }
 
 impl ChatEndpoint {
@@ -45,13 +45,13 @@ impl ChatEndpoint {
             }
             (api, named) => api.or(named).unwrap_or(LlmApi::Chat),
         };
-        Ok(Self { base, api, model, slot_hint: false })
+        Ok(Self { base, api, model, names_caller: false })
     }
 
-    /// The same server, told with each request which slot of its cache the caller has.
+    /// Makes the endpoint name the session that asks in each request.
     #[must_use]
-    pub fn with_slot_hint(self) -> Self {
-        Self { slot_hint: true, ..self }
+    pub fn with_caller(self) -> Self {
+        Self { names_caller: true, ..self }
     }
 
     /// The address of the call, for log lines.

@@ -27,7 +27,7 @@ use tokio::sync::watch;
 
 use super::http::{CONNECT_WAIT, CallError, HttpClient, within};
 use crate::config::LlmApi;
-use crate::message::ChatRequest;
+use crate::message::{Caller, ChatRequest};
 
 pub use delta::ChatDelta;
 pub use endpoint::ChatEndpoint;
@@ -95,24 +95,14 @@ impl ChatClient {
         Ok(Self { http: HttpClient::local(timeouts.connect)?, endpoint, timeouts })
     }
 
-    /// Asks for a completion. Nothing is sent before the first [`ChatStream::next`]. `slot` is the index of the
-    /// caller's unit, for a server that keeps a cache per unit.
+    /// Asks for a completion. Nothing is sent before the first [`ChatStream::next`]. `caller` is the session that asks, for
+    /// the built-in server; `None`: no session.
     #[must_use]
-    pub fn stream(&self, request: &ChatRequest, slot: u16) -> ChatStream {
-        self.stream_in(request, Some(slot))
-    }
-
-    /// The same in whichever slot is free.
-    #[must_use]
-    pub fn stream_in_any_slot(&self, request: &ChatRequest) -> ChatStream {
-        self.stream_in(request, None)
-    }
-
-    fn stream_in(&self, request: &ChatRequest, slot: Option<u16>) -> ChatStream {
+    pub fn stream(&self, request: &ChatRequest, caller: Option<Caller>) -> ChatStream {
         let client = self.clone();
         // The body depends on the endpoint, which may change while the request waits for it.
         let request = request.clone();
-        ChatStream::opening(async move { client.open(&request, slot).await }, self.timeouts)
+        ChatStream::opening(async move { client.open(&request, caller).await }, self.timeouts)
     }
 
     /// Reads how many tokens prompt and answer may have together, as the server's list of models says; `None` if it says
@@ -152,13 +142,13 @@ impl ChatClient {
     }
 
     /// Sends the request and waits for the response's headers.
-    async fn open(self, request: &ChatRequest, slot: Option<u16>) -> Result<Opened, CallError> {
+    async fn open(self, request: &ChatRequest, caller: Option<Caller>) -> Result<Opened, CallError> {
         let endpoint = self.endpoint().await?;
         let model = endpoint.model();
         let body = match endpoint.api {
             LlmApi::Chat => {
-                let slot = slot.filter(|_| endpoint.slot_hint);
-                completions::request_body(model, request, slot)
+                let caller = caller.filter(|_| endpoint.names_caller);
+                completions::request_body(model, request, caller)
             }
             LlmApi::Responses => responses::request_body(model, request),
         };

@@ -1,10 +1,11 @@
-//! One caller's part of the context.
+//! A completion as it is asked for, and the work on it.
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 
 use super::sampling::{Sampler, Sampling};
 use super::text::TextAssembler;
+use crate::message::Caller;
 
 /// Where a completion goes, implemented by whoever serves it. Called by the engine's thread; must not block.
 pub trait CompletionSink: Send {
@@ -12,6 +13,8 @@ pub trait CompletionSink: Send {
     fn is_closed(&self) -> bool;
     /// Text of the answer, never empty, whole characters.
     fn text(&mut self, text: String);
+    /// The completion waits for its next turn. Called every few steps, never before the first token.
+    fn waiting(&mut self);
     /// The answer is complete; the last call.
     fn done(&mut self, end: End, usage: CompletionUsage);
     /// The answer ends in failure; the last call.
@@ -20,6 +23,8 @@ pub trait CompletionSink: Send {
 
 /// One completion to make.
 pub struct Completion {
+    /// The session that asks; `None`: no session.
+    pub caller: Option<Caller>,
     /// The prompt; not empty and shorter than the context of a slot.
     pub prompt: Vec<LlamaToken>,
     /// How tokens are chosen.
@@ -35,6 +40,7 @@ pub struct Completion {
 impl std::fmt::Debug for Completion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Completion")
+            .field("caller", &self.caller)
             .field("prompt_tokens", &self.prompt.len())
             .field("sampling", &self.sampling)
             .field("limit", &self.limit)
@@ -71,33 +77,24 @@ pub struct CompletionUsage {
     pub output: u32,
 }
 
-/// One sequence of the context, kept from one completion to the next.
-#[derive(Default)]
-pub(super) struct Slot {
-    /// The tokens whose keys and values are in the context at positions `0..`.
-    pub(super) kept: Vec<LlamaToken>,
-    pub(super) active: Option<Active>,
-    /// The next completion; it waits until the engine has noticed that the active one is over.
-    pub(super) pending: Option<Completion>,
-    /// Number of the completion that was begun here last; 0: none.
-    pub(super) used: u64,
-}
-
 /// A completion in the works.
-pub(super) struct Active {
-    pub(super) prompt: Vec<LlamaToken>,
+pub(super) struct Work {
+    /// Number that no other completion of the engine has.
+    pub(super) id: u64,
+    /// Prompt and answer so far. The sequences know how many of them are in the context.
+    pub(super) tokens: Vec<LlamaToken>,
     pub(super) sink: Box<dyn CompletionSink>,
     pub(super) sampler: Sampler,
     limit: Limit,
-    /// Chosen and not yet in the context; `None` while the prompt is being read.
-    pub(super) next: Option<LlamaToken>,
     pub(super) usage: CompletionUsage,
     text: TextAssembler,
+    /// True once the sink has had its last call.
+    pub(super) has_ended: bool,
 }
 
-impl Active {
-    /// Begins `completion`; tells its sink if the grammar is none.
-    pub(super) fn new(mut completion: Completion, model: &LlamaModel) -> Option<Self> {
+impl Work {
+    /// Prepares the work on `completion`. If the grammar is none, the sink is told and there is no work.
+    pub(super) fn new(id: u64, mut completion: Completion, model: &LlamaModel) -> Option<Self> {
         let sampler = match completion.sampling.sampler(model, completion.grammar.as_deref()) {
             Ok(sampler) => sampler,
             Err(error) => {
@@ -106,14 +103,32 @@ impl Active {
             }
         };
         Some(Self {
+            id,
             sampler,
             usage: CompletionUsage { prompt: count(completion.prompt.len()), ..CompletionUsage::default() },
-            prompt: completion.prompt,
+            tokens: completion.prompt,
             sink: completion.sink,
             limit: completion.limit,
-            next: None,
             text: TextAssembler::default(),
+            has_ended: false,
         })
+    }
+
+    /// Returns true if nothing is left to do: the sink has had its last call, or nobody reads any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.has_ended || self.sink.is_closed()
+    }
+
+    /// Ends the work.
+    pub(super) fn end(&mut self, end: End) {
+        self.sink.done(end, self.usage);
+        self.has_ended = true;
+    }
+
+    /// Ends the work in failure.
+    pub(super) fn fail(&mut self, message: &str) {
+        self.sink.failed(message);
+        self.has_ended = true;
     }
 
     /// Takes the bytes of a chosen token; returns the end if the completion has reached it.
