@@ -7,7 +7,7 @@ use antiphon::model::llama::{
     Completion, CompletionSink, CompletionUsage, End, Engine, EngineSettings, Limit, Sampling, Weights,
 };
 
-use antiphon::message::Caller;
+use antiphon::message::{Caller, Rank};
 
 use crate::builtin::{gguf, spoken};
 
@@ -17,6 +17,8 @@ struct Seen {
     closed: AtomicBool,
     pieces: AtomicUsize,
     text: Mutex<String>,
+    /// Signs of life while it waited.
+    signs: AtomicUsize,
     end: Mutex<Option<Result<(End, CompletionUsage), String>>>,
 }
 
@@ -33,7 +35,9 @@ impl CompletionSink for Sink {
         self.0.text.lock().expect("no panic").push_str(&text);
     }
 
-    fn waiting(&mut self) {}
+    fn waiting(&mut self) {
+        self.0.signs.fetch_add(1, Ordering::Relaxed);
+    }
 
     fn done(&mut self, end: End, usage: CompletionUsage) {
         *self.0.end.lock().expect("no panic") = Some(Ok((end, usage)));
@@ -79,6 +83,7 @@ fn steps_are_fair_and_end_when_nobody_reads() {
     let mut engine = Engine::new(weights, settings, &[]).expect("memory");
     assert!(engine.is_idle());
     a_long_prompt_delays_no_answer(&mut engine, weights);
+    an_interrupted_answer_goes_on_where_it_stopped(&mut engine, weights);
     an_answer_that_fills_its_context_ends_there(&mut engine, weights);
     a_lent_beginning_counts_like_one_that_was_read(weights);
 }
@@ -107,6 +112,48 @@ fn a_long_prompt_delays_no_answer(engine: &mut Engine, weights: &Weights) {
     engine.step();
     assert!(engine.is_idle());
     assert!(end(&counted).is_none(), "a closed sink hears nothing more");
+}
+
+const ECHO: &str =
+    "The old sailor told the children a story about seven green parrots and a very small island";
+
+/// A completion that says again what it is told, as turns before have shown: what it reads decides every word.
+fn echo(weights: &Weights, caller: Option<Caller>) -> (Completion, Arc<Seen>) {
+    let (mut completion, seen) = completion(weights, caller, "", 60);
+    let words = ["blue table", "the river is deep", "a yellow bird sings in the garden", ECHO];
+    let turns = words.map(|words| [("user", format!("Say: {words}")), ("assistant", words.to_owned())]);
+    let turns = turns.as_flattened();
+    let turns = turns[..turns.len() - 1].iter().map(|(role, words)| (*role, words.as_str()));
+    completion.prompt = weights.prompt(turns).expect("a template");
+    (completion, seen)
+}
+
+/// Three that want two slots: nobody is refused, and the least urgent goes on later where it was interrupted, while it
+/// read its prompt or while it answered.
+fn an_interrupted_answer_goes_on_where_it_stopped(engine: &mut Engine, weights: &Weights) {
+    let aside = spoken(0, 1).map(|caller| Caller { rank: Rank::Aside, ..caller });
+    for pieces_before in [0, 10] {
+        let (interrupted, heard) = echo(weights, aside);
+        engine.submit(interrupted);
+        engine.step();
+        while pieces(&heard) < pieces_before {
+            engine.step();
+        }
+        let urgent = [1, 2].map(|unit| {
+            let (answer, seen) = completion(weights, spoken(unit, 1), "Tell me a long story.", 40);
+            engine.submit(answer);
+            seen
+        });
+        while urgent.iter().all(|seen| end(seen).is_none()) {
+            assert_eq!(pieces(&heard), pieces_before, "it has no slot");
+            engine.step();
+        }
+        run_to_end(engine);
+        assert_eq!(heard.signs.load(Ordering::Relaxed) > 0, pieces_before > 0, "a sign that it goes on");
+        let text = heard.text.lock().expect("no panic").clone();
+        assert!(text.trim_end_matches('.').ends_with(ECHO), "{text:?} after {pieces_before} pieces");
+        assert!(text.len() < ECHO.len() + 4, "{text:?} after {pieces_before} pieces");
+    }
 }
 
 /// An answer after a beginning that another sequence lends is the same as one that has read all of its prompt.

@@ -1,23 +1,38 @@
 //! What goes into one step: one token of every answer, and a bounded share of the prompts.
 
-/// Prompt tokens read in one step, all completions together, while no answer is under way. The number bounds how
+use crate::message::Rank;
+
+/// Prompt tokens read in one step, all completions together, while no spoken answer is under way. The number bounds how
 /// long a new caller or a cancel waits. Larger chunks read hardly faster (12.5 against 12.1 ms of one core for a token,
 /// measured with 64 and 128).
 pub(super) const PROMPT_TOKENS_ALONE: usize = 64;
 
-/// The same while answers are under way: each of them waits this long for its next token. Such steps cost a fifth
+/// The same while spoken answers are under way: each of them waits this long for its next token. Such steps cost a fifth
 /// more for each prompt token, and leaves answers at the pace of speech: some 7 tokens a second on two cores.
 const PROMPT_TOKENS_BESIDE: usize = 16;
 
-/// Decides how many tokens of each completion go into the next step, of `needs[i]` that are not in the context yet, `1..`. One
-/// token is the next of an answer, or the last of a prompt. Answers have one each; prompts share the rest.
-pub(super) fn portions(needs: &[usize]) -> Vec<usize> {
-    let mut portions: Vec<_> = needs.iter().map(|&tokens| usize::from(tokens == 1)).collect();
-    let budget = if needs.contains(&1) { PROMPT_TOKENS_BESIDE } else { PROMPT_TOKENS_ALONE };
-    let reading: Vec<_> = (0..needs.len()).filter(|&at| needs[at] > 1).collect();
-    let remaining: Vec<_> = reading.iter().map(|&at| needs[at]).collect();
-    for (at, share) in reading.into_iter().zip(shares(budget, &remaining)) {
-        portions[at] = share;
+/// Tokens that one running completion has for the batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    pub(super) rank: Rank,
+    /// Tokens that are not in the context yet, `1..`. One token is the next of an answer, or the last of a prompt.
+    pub(super) tokens: usize,
+}
+
+/// Decides how many tokens of each completion go into the next step. Answers have one each; prompts share the rest, a
+/// better rank before a worse one.
+pub(super) fn portions(needs: &[Need]) -> Vec<usize> {
+    let mut portions: Vec<_> = needs.iter().map(|need| usize::from(need.tokens == 1)).collect();
+    let is_heard = needs.iter().any(|need| need.tokens == 1 && need.rank == Rank::Spoken);
+    let mut budget = if is_heard { PROMPT_TOKENS_BESIDE } else { PROMPT_TOKENS_ALONE };
+    for rank in [Rank::Spoken, Rank::Written, Rank::Aside] {
+        let reading: Vec<_> =
+            (0..needs.len()).filter(|&at| needs[at].rank == rank && needs[at].tokens > 1).collect();
+        let remaining: Vec<_> = reading.iter().map(|&at| needs[at].tokens).collect();
+        for (at, share) in reading.into_iter().zip(shares(budget, &remaining)) {
+            portions[at] = share;
+            budget -= share;
+        }
     }
     portions
 }
@@ -52,9 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_prompt_delays_no_answer() {
-        assert_eq!(portions(&[500, 1, 10]), [6, 1, 10]);
-        assert_eq!(portions(&[500]), [64]);
+    fn a_prompt_that_is_waited_for_is_read_first_and_delays_no_speech() {
+        let need = |rank, tokens| Need { rank, tokens };
+        let (spoken, written, aside) = (Rank::Spoken, Rank::Written, Rank::Aside);
+        assert_eq!(portions(&[need(aside, 1), need(spoken, 500), need(aside, 500)]), [1, 64, 0]);
+        assert_eq!(portions(&[need(spoken, 1), need(written, 500), need(aside, 1)]), [1, 16, 1]);
+        assert_eq!(portions(&[need(aside, 500), need(written, 10), need(written, 20)]), [34, 10, 20]);
         assert_eq!(portions(&[]), [0; 0]);
     }
 

@@ -13,7 +13,7 @@ use llama_cpp_2::context::params::LlamaContextParams;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use super::batch::{PROMPT_TOKENS_ALONE, portions};
+use super::batch::{Need, PROMPT_TOKENS_ALONE, portions};
 use super::completion::{Completion, End, Work, count};
 use super::prompt::Weights;
 use super::queue::{Queue, QueueEntry};
@@ -183,8 +183,10 @@ impl Engine {
     /// Fills the batch. Returns pairs of a running completion and the row of the batch that chooses its next token.
     fn fill_batch(&mut self, seats: &[usize]) -> Vec<(usize, i32)> {
         self.batch.clear();
-        let needs = self.queue.running().iter().zip(seats);
-        let needs = needs.map(|(entry, &seat)| entry.work.tokens.len() - self.sequences.kept(seat).len());
+        let needs = self.queue.running().iter().zip(seats).map(|(entry, &seat)| Need {
+            rank: entry.rank(),
+            tokens: entry.work.tokens.len() - self.sequences.kept(seat).len(),
+        });
         let needs: Vec<_> = needs.collect();
         let portions = portions(&needs);
         self.sequences.make_room(&mut self.context, portions.iter().sum());
@@ -192,7 +194,7 @@ impl Engine {
         for (index, (&seat, &portion)) in seats.iter().zip(&portions).enumerate() {
             for offset in 1..=portion {
                 let token = self.queue.running()[index].work.tokens[self.sequences.kept(seat).len()];
-                let is_last = offset == needs[index];
+                let is_last = offset == needs[index].tokens;
                 if is_last {
                     rows.push((index, self.batch.n_tokens()));
                 }

@@ -1,12 +1,16 @@
 //! The order in which completions run when there are more of them than slots.
 //!
-//! Sessions take turns of [`TURN_TOKENS`]. When a completion begins its turn, the others of its session go to the end of
-//! the queue. So sessions that want the same get the same, however many completions each of them asks for, and no
+//! A better rank goes first. If no slot is free, a completion of a better rank takes the slot of the worst one. Within a
+//! rank, sessions take turns of [`TURN_TOKENS`]. When a completion begins its turn, the others of its session go to the
+//! end of the queue. So sessions that want the same get the same, however many completions each of them asks for, and no
 //! completion waits for the end of a long one. All callers without a session count as one session.
+//!
+//! No slot is reserved. An interrupted completion loses nothing while its tokens stay in the context, so interrupting
+//! costs little; a reserved slot would be idle most of the time, and of a single slot nothing can be reserved.
 
 use std::collections::VecDeque;
 
-use crate::message::{Caller, Epoch, UnitId};
+use crate::message::{Caller, Epoch, Rank, UnitId};
 
 /// Tokens of an answer in one turn: a quarter of a minute of speech, so a listener of one answer hears no gap while the
 /// others have their turns.
@@ -24,6 +28,10 @@ pub(super) struct QueueEntry<T> {
 }
 
 impl<T> QueueEntry<T> {
+    pub(super) fn rank(&self) -> Rank {
+        self.caller.map_or(Rank::Aside, |caller| caller.rank)
+    }
+
     fn session(&self) -> Option<(UnitId, Epoch)> {
         self.caller.map(Caller::session)
     }
@@ -83,14 +91,38 @@ impl<T> Queue<T> {
             let over = self.running.extract_if(.., |entry| entry.turn >= TURN_TOKENS);
             self.waiting.extend(over.map(|entry| QueueEntry { turn: 0, ..entry }));
         }
-        while self.running.len() < self.slots
-            && let Some(next) = self.waiting.pop_front()
-        {
-            let session = next.session();
-            self.running.push(next);
-            // Stable: the others keep their order.
-            self.waiting.make_contiguous().sort_by_key(|other| other.session() == session);
+        while let Some(next) = self.next() {
+            if self.running.len() < self.slots {
+                self.begin_turn(next);
+                continue;
+            }
+            let Some(last) = self.last() else { return };
+            if self.running[last].rank() <= self.waiting[next].rank() {
+                return;
+            }
+            let interrupted = self.running.remove(last);
+            self.begin_turn(next);
+            // It has the rest of its turn before the others have theirs.
+            self.waiting.push_front(interrupted);
         }
+    }
+
+    /// Finds the waiting completion whose turn is next.
+    fn next(&self) -> Option<usize> {
+        (0..self.waiting.len()).min_by_key(|&at| self.waiting[at].rank())
+    }
+
+    /// Finds the running completion that gives way first: of the worst rank the one whose turn began last.
+    fn last(&self) -> Option<usize> {
+        (0..self.running.len()).max_by_key(|&at| self.running[at].rank())
+    }
+
+    fn begin_turn(&mut self, at: usize) {
+        let Some(entry) = self.waiting.remove(at) else { return };
+        let session = entry.session();
+        self.running.push(entry);
+        // Stable: the others keep their order.
+        self.waiting.make_contiguous().sort_by_key(|other| other.session() == session);
     }
 }
 
@@ -99,10 +131,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::message::Rank;
 
-    fn caller(unit: u16) -> Option<Caller> {
-        Some(Caller { unit: UnitId::new(unit), epoch: Epoch::new(1), rank: Rank::Spoken })
+    fn caller(unit: u16, rank: Rank) -> Option<Caller> {
+        Some(Caller { unit: UnitId::new(unit), epoch: Epoch::new(1), rank })
     }
 
     fn running(queue: &mut Queue<&'static str>) -> Vec<&'static str> {
@@ -119,7 +150,7 @@ mod tests {
     fn more_sessions_than_places_take_turns() {
         let mut queue = Queue::new(2);
         for (unit, work) in [(0, "a"), (1, "b"), (2, "c")] {
-            queue.push(caller(unit), work);
+            queue.push(caller(unit, Rank::Spoken), work);
         }
         assert_eq!(running(&mut queue), ["a", "b"]);
         assert_eq!(running(&mut queue), ["a", "b"], "a turn is not cut short");
@@ -134,40 +165,64 @@ mod tests {
     #[test]
     fn nobody_gives_way_to_nobody() {
         let mut queue = Queue::new(1);
-        queue.push(caller(0), "a");
+        queue.push(caller(0, Rank::Aside), "a");
         running(&mut queue);
         end_turns(&mut queue);
         assert_eq!(running(&mut queue), ["a"]);
     }
 
     #[test]
+    fn a_spoken_answer_takes_the_place_of_the_least_urgent() {
+        let mut queue = Queue::new(3);
+        queue.push(caller(0, Rank::Aside), "aside");
+        queue.push(None, "guest");
+        queue.push(caller(1, Rank::Written), "written");
+        assert_eq!(running(&mut queue), ["written", "aside", "guest"]);
+        queue.push(caller(2, Rank::Spoken), "spoken");
+        assert_eq!(running(&mut queue), ["written", "aside", "spoken"]);
+        queue.push(caller(3, Rank::Written), "more");
+        assert_eq!(running(&mut queue), ["written", "spoken", "more"]);
+        queue.push(caller(4, Rank::Spoken), "urgent");
+        assert_eq!(running(&mut queue), ["written", "spoken", "urgent"]);
+        queue.push(caller(5, Rank::Written), "late");
+        assert_eq!(running(&mut queue), ["written", "spoken", "urgent"], "an equal waits");
+        end_turns(&mut queue);
+        assert_eq!(running(&mut queue), ["spoken", "urgent", "more"], "what was interrupted comes first");
+        queue.take(|&work| ["spoken", "urgent"].contains(&work));
+        assert_eq!(running(&mut queue), ["more", "late", "written"]);
+        queue.take(|&work| ["more", "written", "late"].contains(&work));
+        assert_eq!(running(&mut queue), ["aside", "guest"]);
+    }
+
+    #[test]
     fn many_completions_of_one_session_are_one_among_others() {
         let mut queue = Queue::new(4);
         for work in ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8"] {
-            queue.push(caller(0), work);
+            queue.push(caller(0, Rank::Aside), work);
         }
         assert_eq!(running(&mut queue), ["a1", "a2", "a3", "a4"], "places are not left empty");
         for work in ["b1", "b2", "b3"] {
-            queue.push(caller(1), work);
+            queue.push(caller(1, Rank::Aside), work);
         }
         end_turns(&mut queue);
         let now = running(&mut queue);
         assert_eq!(now.iter().filter(|work| work.starts_with('b')).count(), 2, "{now:?}");
-        queue.push(caller(2), "c");
+        queue.push(caller(2, Rank::Aside), "c");
         end_turns(&mut queue);
         assert!(running(&mut queue).contains(&"c"), "one turn is all that it waits");
     }
 
     #[derive(Clone, Debug)]
     enum Step {
-        Push(u16),
+        Push(u16, Rank),
         Work(u32),
         End(usize),
     }
 
     fn step() -> impl Strategy<Value = Step> {
+        let rank = prop_oneof![Just(Rank::Spoken), Just(Rank::Written), Just(Rank::Aside)];
         prop_oneof![
-            (0_u16..4).prop_map(Step::Push),
+            (0_u16..4, rank).prop_map(|(unit, rank)| Step::Push(unit, rank)),
             (0..2 * TURN_TOKENS).prop_map(Step::Work),
             (0_usize..8).prop_map(Step::End),
         ]
@@ -175,14 +230,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_filled_and_nothing_is_lost(places in 1_usize..5, steps in prop::collection::vec(step(), 1..60)) {
+        fn places_are_filled_by_rank_and_nothing_is_lost(places in 1_usize..5, steps in prop::collection::vec(step(), 1..60)) {
             let mut queue = Queue::new(places);
             let mut alive = std::collections::BTreeSet::new();
             for (id, step) in steps.into_iter().enumerate() {
                 match step {
                     // Unit 0 stands for callers without a session.
-                    Step::Push(unit) => {
-                        queue.push((unit > 0).then(|| caller(unit)).flatten(), id);
+                    Step::Push(unit, rank) => {
+                        queue.push((unit > 0).then(|| caller(unit, rank)).flatten(), id);
                         alive.insert(id);
                     }
                     Step::Work(tokens) => queue.running_mut().iter_mut().for_each(|entry| entry.turn += tokens),
@@ -194,6 +249,9 @@ mod tests {
                 }
                 queue.settle();
                 prop_assert_eq!(queue.running().len(), places.min(alive.len()));
+                let worst = queue.running().iter().map(QueueEntry::rank).max();
+                let best = queue.waiting.iter().map(QueueEntry::rank).min();
+                prop_assert!(best.is_none() || worst <= best, "{worst:?} runs while {best:?} waits");
                 let all = queue.running.iter().chain(&queue.waiting).map(|entry| entry.work);
                 prop_assert_eq!(all.collect::<std::collections::BTreeSet<_>>(), alive.clone());
             }
@@ -206,7 +264,7 @@ mod tests {
             let mut queue = Queue::new(places);
             for (unit, wanted) in wanted.iter().enumerate() {
                 for _ in 0..*wanted {
-                    queue.push(caller(u16::try_from(unit).expect("few")), unit);
+                    queue.push(caller(u16::try_from(unit).expect("few"), Rank::Aside), unit);
                 }
             }
             let mut turns = vec![0_usize; wanted.len()];
