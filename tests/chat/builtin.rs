@@ -91,7 +91,7 @@ pub(crate) async fn post(endpoint: &ChatEndpoint, body: &Value) -> (u16, Value) 
     (status, serde_json::from_slice(&response.bytes().await.expect("a body")).expect("JSON"))
 }
 
-fn endpoint(child: &LlmChild) -> ChatEndpoint {
+pub(crate) fn endpoint(child: &LlmChild) -> ChatEndpoint {
     child.endpoint().borrow().clone().expect("it is ready")
 }
 

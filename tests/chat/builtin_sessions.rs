@@ -1,10 +1,11 @@
-//! The built-in server among several sessions: whose turn it is.
+//! The built-in server among several sessions: whose turn it is, and what it remembers for whom.
 
 use antiphon::edge::outbound::llm::{ChatDelta, ChatStream};
 use antiphon::message::{Caller, ChatMessage, ChatRequest, Rank, TokenUsage};
+use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::builtin::{client, read, request, spoken, start};
+use crate::builtin::{client, endpoint, post, read, request, spoken, start};
 
 fn aside(unit: u16, epoch: u64) -> Option<Caller> {
     spoken(unit, epoch).map(|caller| Caller { rank: Rank::Aside, ..caller })
@@ -71,5 +72,38 @@ async fn a_spoken_answer_does_not_wait_for_asides_nor_one_session_for_anothers()
     }
     assert!(asides.try_join_next().is_none());
     asides.shutdown().await;
+    child.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_a_session_has_said_is_known_to_nobody_else() {
+    let child = start(2).await;
+    let client = client(&child);
+    let secret = request(&["The code of the safe is seven, four, one, one, nine, three. What is it?"], 4);
+    let guess = |caller| usage(client.stream(&secret, caller));
+    let first = guess(spoken(0, 1)).await;
+    let instructions = first.input_cached;
+    assert!(instructions > 10 && first.input > instructions + 20, "{first:?}");
+    for (who, caller) in [
+        ("a neighbour", spoken(1, 1)),
+        ("a neighbour's aside", aside(2, 1)),
+        ("no session", None),
+        ("another that is no session", None),
+        ("the next session of the unit", spoken(0, 2)),
+        ("a session that is over", spoken(0, 1)),
+    ] {
+        assert_eq!(guess(caller).await.input_cached, instructions, "{who}");
+    }
+    let body = json!({"messages": [{"role": "user", "content": "x"}], "id_slot": 0, "max_tokens": 1});
+    assert_eq!(post(&endpoint(&child), &body).await.1["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    // Of one's own all is known, beside the conversation too; what was said beside it is not kept.
+    let own = guess(spoken(1, 1)).await;
+    assert_eq!(own.input_cached, own.input - 1);
+    assert_eq!(guess(aside(1, 1)).await.input_cached, own.input - 1);
+    let other = request(&["Something else, of which nobody has heard before, and which is long enough."], 4);
+    for _ in 0..2 {
+        assert_eq!(usage(client.stream(&other, aside(1, 1))).await.input_cached, instructions);
+    }
+    assert_eq!(guess(spoken(1, 1)).await.input_cached, own.input - 1);
     child.shutdown().await;
 }

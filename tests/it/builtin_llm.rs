@@ -1,8 +1,10 @@
-//! The built-in language model among several sessions: everybody is answered.
+//! The built-in language model among several sessions: everybody is answered, and nobody learns of another.
 
+use antiphon::config::DEFAULT_INSTRUCTIONS;
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::http::Http;
 use crate::server::Server;
 
 /// A profile with eight slots of the language model.
@@ -66,4 +68,60 @@ async fn asides_of_one_client_delay_nobody() {
 
 fn user(text: &str) -> Value {
     json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] })
+}
+
+/// Tokens of the prompt that need not be read, in the next response.
+async fn cached(client: &mut Client) -> u64 {
+    let done = client.expect("response.done").await;
+    let details = &done["response"]["usage"]["input_token_details"];
+    details["cached_tokens"].as_u64().unwrap_or_else(|| panic!("no count: {done}"))
+}
+
+/// What a new session says first, and nobody has said before; then how much of it was known.
+async fn first_words(client: &mut Client, words: &str) -> u64 {
+    client.update(json!({ "output_modalities": ["text"] })).await;
+    client.ask(words).await;
+    cached(client).await
+}
+
+#[tokio::test]
+async fn a_guess_tells_nothing_of_another_session() {
+    const SECRET: &str = "The code of the safe is seven, four, one, one, nine, three. What is it?";
+    let server = Server::real_with(2, &["--serve-endpoints"]).await;
+    let mut owner = Client::open(server.addr()).await;
+    let instructions = first_words(&mut owner, SECRET).await;
+    assert!(instructions > 10, "the server's own instructions were read when it started");
+    // A guess beside the conversation, by one who has a conversation of his own.
+    let mut other = Client::open(server.addr()).await;
+    assert_eq!(first_words(&mut other, "Good morning to you, how do you do?").await, instructions);
+    let guess = json!({ "type": "response.create", "response": {
+        "conversation": "none", "output_modalities": ["text"], "input": [user(SECRET)],
+    } });
+    other.send(&guess).await;
+    assert_eq!(cached(&mut other).await, instructions, "a neighbour's conversation");
+    // A call that is passed on, even in another's name.
+    let http = Http::new(server.addr());
+    let messages = json!([
+        { "role": "system", "content": DEFAULT_INSTRUCTIONS }, { "role": "user", "content": SECRET },
+    ]);
+    let body = json!({ "messages": messages, "max_tokens": 1, "id_slot": 0,
+        "antiphon_caller": { "unit": 0, "epoch": 1, "rank": "spoken" } });
+    for _ in 0..2 {
+        let answer = http.post("chat/completions", &[("content-type", "application/json")], body.to_string());
+        let answer = answer.await.text().await.expect("a body");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        let details = &answer["usage"]["prompt_tokens_details"];
+        assert_eq!(details["cached_tokens"].as_u64(), Some(instructions), "{answer}");
+    }
+    // Its owner has what he has said.
+    owner.send(&guess).await;
+    assert!(cached(&mut owner).await > instructions, "the own conversation");
+    owner.ask("Are you sure?").await;
+    assert!(cached(&mut owner).await > instructions + 10, "the own conversation");
+    // The next session has the same unit.
+    owner.close().await;
+    other.close().await;
+    server.all_units_free().await;
+    let mut next = Client::open(server.addr()).await;
+    assert_eq!(first_words(&mut next, SECRET).await, instructions, "what a session has left");
 }

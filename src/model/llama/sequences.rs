@@ -1,6 +1,9 @@
-//! The tokens in the context, and the completions that may go on from them.
+//! The tokens in the context, and the sessions that may go on from them.
 //!
-//! The beginning of a prompt is not read again if its tokens are in the context already, in whichever sequence.
+//! The beginning of a prompt is not read again if its tokens are in the context already. The client is told how many
+//! those were (`cached_tokens`), and the time to the first token shows it. So a completion may begin only with tokens that
+//! its caller knows: the server's own instructions, which are read once for everybody, and those of its own session. The
+//! same unit in another epoch is another session, and its first completion ends what the former session has left.
 //!
 //! All sequences live in one buffer of llama.cpp (`kv_unified`). Only there may a part of one sequence be shared with
 //! another; elsewhere llama.cpp aborts the process. The shared part is kept once. The price: every token is compared with
@@ -36,6 +39,7 @@ enum Holder {
     /// A completion, which `rests` while others have their turn.
     Work {
         id: u64,
+        session: Option<(UnitId, Epoch)>,
         rests: bool,
     },
 }
@@ -57,6 +61,15 @@ impl Sequence {
     /// Returns true if the sequence may be forgotten for another one: no completion runs in it.
     const fn is_idle(&self) -> bool {
         matches!(self.holder, Holder::Session(_) | Holder::Work { rests: true, .. })
+    }
+
+    fn is_readable_for(&self, session: Option<(UnitId, Epoch)>) -> bool {
+        match self.holder {
+            Holder::Nobody => false,
+            Holder::Everybody => true,
+            Holder::Session(owner) => Some(owner) == session,
+            Holder::Work { session: owner, .. } => owner.is_some() && owner == session,
+        }
     }
 }
 
@@ -111,12 +124,14 @@ impl Sequences {
         caller: Option<Caller>,
         tokens: &[LlamaToken],
     ) -> usize {
-        let holder = Holder::Work { id, rests: false };
+        let session = caller.map(Caller::session);
+        let holder = Holder::Work { id, session, rests: false };
         let seat = match self.of(id) {
             Some(seat) => seat,
             None => {
+                self.forget_former(cells, session);
                 let known = &tokens[..tokens.len() - 1];
-                self.continue_own(cells, caller, known).unwrap_or_else(|| self.begin(cells, known))
+                self.continue_own(cells, caller, known).unwrap_or_else(|| self.begin(cells, session, known))
             }
         };
         self.all[seat].holder = holder;
@@ -179,7 +194,7 @@ impl Sequences {
         let session = conversation(caller)?;
         let own = self.all.iter().position(|sequence| sequence.holder == Holder::Session(session))?;
         let shared = common_prefix(&self.all[own].kept, known);
-        let best = self.lender(known).map_or(0, |(_, best)| best);
+        let best = self.lender(Some(session), known).map_or(0, |(_, best)| best);
         if shared > 0 && shared >= best && (shared == self.all[own].kept.len() || cells.trim(own, shared)) {
             self.all[own].kept.truncate(shared);
             return Some(own);
@@ -188,8 +203,13 @@ impl Sequences {
     }
 
     /// Takes an empty sequence and shares with it the longest beginning of `known` that another one has.
-    fn begin(&mut self, cells: &mut impl Cells, known: &[LlamaToken]) -> usize {
-        let lender = self.lender(known).filter(|_| self.divisible);
+    fn begin(
+        &mut self,
+        cells: &mut impl Cells,
+        session: Option<(UnitId, Epoch)>,
+        known: &[LlamaToken],
+    ) -> usize {
+        let lender = self.lender(session, known).filter(|_| self.divisible);
         let free = self.all.iter().position(|sequence| sequence.holder == Holder::Nobody);
         let is_lender = |at| lender.is_some_and(|(lender, _)| lender == at);
         let seat = free
@@ -206,12 +226,23 @@ impl Sequences {
         seat
     }
 
-    /// Finds the sequence with the longest beginning of `known` and its length.
-    fn lender(&self, known: &[LlamaToken]) -> Option<(usize, usize)> {
-        let readable = self.all.iter().enumerate().filter(|(_, sequence)| sequence.holder != Holder::Nobody);
+    /// Finds the sequence with the longest beginning of `known` among those that the session may read, and its length.
+    fn lender(&self, session: Option<(UnitId, Epoch)>, known: &[LlamaToken]) -> Option<(usize, usize)> {
+        let readable = self.all.iter().enumerate().filter(|(_, sequence)| sequence.is_readable_for(session));
         readable
             .map(|(at, sequence)| (at, common_prefix(&sequence.kept, known)))
             .max_by_key(|&(_, shared)| shared)
+    }
+
+    /// Forgets the sequences of the sessions that had the unit before.
+    fn forget_former(&mut self, cells: &mut impl Cells, session: Option<(UnitId, Epoch)>) {
+        let Some((unit, epoch)) = session else { return };
+        for at in 0..self.all.len() {
+            if matches!(self.all[at].holder, Holder::Session((owner, since)) if owner == unit && since != epoch)
+            {
+                self.forget(cells, at);
+            }
+        }
     }
 
     fn forget_kept_of(&mut self, cells: &mut impl Cells, session: (UnitId, Epoch)) {
@@ -255,6 +286,8 @@ fn common_prefix(a: &[LlamaToken], b: &[LlamaToken]) -> usize {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -348,6 +381,22 @@ mod tests {
     }
 
     #[test]
+    fn only_the_own_conversation_and_the_instructions_are_known() {
+        let mut memory = Memory::new(6, 1_000, false);
+        let words = prompt(&[20, 21, 22]);
+        let me = caller(0, 1, Rank::Spoken);
+        memory.complete(me, &words);
+        for other in [caller(1, 1, Rank::Spoken), caller(2, 1, Rank::Aside), None, None] {
+            assert_eq!(memory.complete(other, &words), 10, "{other:?}");
+        }
+        assert_eq!(memory.complete(caller(0, 1, Rank::Aside), &words), 12, "beside the own conversation");
+        assert_eq!(memory.complete(me, &words), 12, "the aside has taken nothing away");
+        let next = caller(0, 2, Rank::Spoken);
+        assert_eq!(memory.complete(next, &words), 10, "another session in the unit");
+        assert_eq!(memory.complete(me, &words), 10, "the session before it is over");
+    }
+
+    #[test]
     fn an_aside_leaves_nothing() {
         let mut memory = Memory::new(6, 1_000, false);
         let aside = caller(0, 1, Rank::Aside);
@@ -391,5 +440,33 @@ mod tests {
         assert_eq!(memory.complete(me, &prompt(&[20, 21])), 0);
         assert_eq!(memory.complete(me, &prompt(&[20, 21, 22])), 12);
         assert_eq!(memory.complete(me, &prompt(&[20, 40])), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_profits_of_what_others_have_said(
+            asked in prop::collection::vec((0_u16..4, 1_u64..3, 0_u8..3, prop::collection::vec(0_i32..2, 1..12)), 1..60),
+            count in 3_usize..8,
+            room in 60_usize..200,
+        ) {
+            let mut memory = Memory::new(count, room, false);
+            let mut said: HashMap<(UnitId, Epoch), Vec<Vec<LlamaToken>>> = HashMap::new();
+            for (unit, epoch, rank, words) in asked {
+                let rank = [Rank::Spoken, Rank::Written, Rank::Aside][usize::from(rank)];
+                // Unit 0 stands for callers without a session.
+                let caller = (unit > 0).then(|| caller(unit, epoch, rank)).flatten();
+                let tokens = prompt(&words);
+                let known = memory.complete(caller, &tokens);
+                let own = caller.and_then(|caller| said.get(&caller.session()));
+                let own = own.into_iter().flatten().map(|before| common_prefix(before, &tokens)).max();
+                prop_assert!(known <= own.unwrap_or(0).max(10).min(tokens.len() - 1), "{known} of {tokens:?}");
+                prop_assert!(known >= 10, "the instructions are always there");
+                if let Some(caller) = caller {
+                    said.entry(caller.session()).or_default().push(tokens);
+                }
+                let held: usize = memory.cells.held.values().map(Vec::len).sum();
+                prop_assert!(held <= room, "{held} tokens in room for {room}");
+            }
+        }
     }
 }
