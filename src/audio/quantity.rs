@@ -42,6 +42,13 @@ impl SampleRate {
         let ms = samples as u128 * 1_000 / self.0 as u128;
         if ms > u32::MAX as u128 { u32::MAX } else { ms as u32 }
     }
+
+    /// Milliseconds that hold all of `samples`: rounded up; saturates at `u32::MAX`.
+    #[must_use]
+    pub const fn millis_around(self, samples: u64) -> u32 {
+        let down = self.millis_of(samples);
+        if self.samples_in(down) < samples { down.saturating_add(1) } else { down }
+    }
 }
 
 #[cfg(test)]
@@ -49,11 +56,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversions_round_down() {
+    fn conversions_round_down_unless_they_say_otherwise() {
         assert_eq!(SampleRate::HZ_24K.samples_in(20), 480);
         assert_eq!(SampleRate::HZ_22K.samples_in(1), 22);
         assert_eq!(SampleRate::HZ_16K.millis_of(511), 31);
         assert_eq!(SampleRate::HZ_16K.millis_of(u64::MAX), u32::MAX);
         assert_eq!(SampleRate::new(7_999), None);
+        let around = |samples| SampleRate::HZ_24K.millis_around(samples);
+        assert_eq!([around(0), around(1), around(24), around(25), around(u64::MAX)], [0, 1, 1, 2, u32::MAX]);
     }
 }

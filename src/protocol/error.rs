@@ -132,16 +132,14 @@ pub enum Fault {
         /// The id, in quotes, shortened.
         found: String,
     },
-    /// A truncate of an item that is no spoken answer, or not one yet.
-    #[error("item {found} is {what}, expected an answer that was spoken and has ended")]
+    /// A truncate of an item that is no spoken answer.
+    #[error("item {found} is no spoken answer, and only these can be truncated")]
     NotSpoken {
         /// The id, in quotes, shortened.
         found: String,
-        /// What it is.
-        what: &'static str,
     },
-    /// A truncate beyond the audio that was sent.
-    #[error("'audio_end_ms' is {found_ms}, but only {sent_ms} ms of audio have been sent for the item")]
+    /// A truncate beyond the audio that was sent, or that the last one has left.
+    #[error("'audio_end_ms' is {found_ms}, but the item has only {sent_ms} ms of audio")]
     NotSent {
         /// What was asked for.
         found_ms: u32,

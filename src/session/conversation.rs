@@ -31,7 +31,8 @@ const DISABLED_FACTOR: usize = 4;
 pub(super) struct Conversation {
     pub(super) id: ConversationId,
     items: VecDeque<Item>,
-    /// What of the answers among `items` was spoken, and when. In their order; an answer that was not spoken has none.
+    /// What of the answers among `items` was spoken, and when. In their order; an answer that was not spoken has none, nor
+    /// has one that is being made.
     spoken: VecDeque<(ItemId, Spoken)>,
     bytes_max: usize,
     pub(super) truncation: Truncation,
@@ -150,36 +151,29 @@ impl Conversation {
             return;
         };
         if self.items[at].status == ItemStatus::Incomplete {
-            spoken.forget_unsaid();
-            if let Some(text) = spoken_text(&mut self.items[at]) {
-                spoken.text().clone_into(text);
-            }
+            spoken.break_off();
+            tell_heard(&mut self.items[at], &spoken);
         }
         self.spoken.push_back((id.clone(), spoken));
     }
 
-    /// Cuts the answer `id` to its first `end_ms` milliseconds.
+    /// Cuts the answer `id` to its first `end_ms` milliseconds and returns the item. `open` is what the answer has said so far,
+    /// if it is being made; text that it says later is cut as well.
     ///
     /// # Errors
-    /// When it is no answer that was spoken and has ended, or has less audio.
-    pub(super) fn truncate(&mut self, id: &str, end_ms: u32) -> Result<ItemId, Fault> {
-        let not_spoken = |what| Fault::NotSpoken { found: quoted(id), what };
+    /// When the item is no spoken answer, or less of it has been sent or was left by the last cut.
+    pub(super) fn truncate(
+        &mut self,
+        id: &str,
+        end_ms: u32,
+        open: Option<&mut Spoken>,
+    ) -> Result<&Item, Fault> {
         let at = self.find(id, "item_truncate_invalid_item_id")?;
-        let item = &mut self.items[at];
-        let is_answer = matches!(item.body, ItemBody::Message { speaker: Speaker::Assistant, .. });
-        let is_open = item.status == ItemStatus::InProgress && is_answer;
-        let Some(text) = spoken_text(item) else {
-            return Err(not_spoken(if is_open { "still in progress" } else { "not one" }));
-        };
-        let Some((_, spoken)) = self.spoken.iter_mut().find(|(spoken, _)| spoken.as_str() == id) else {
-            return Err(not_spoken("not one"));
-        };
-        if end_ms > spoken.millis() {
-            return Err(Fault::NotSent { found_ms: end_ms, sent_ms: spoken.millis() });
-        }
-        spoken.truncate(end_ms);
-        spoken.text().clone_into(text);
-        Ok(item.id.clone())
+        let kept = self.spoken.iter_mut().find(|(spoken, _)| spoken.as_str() == id).map(|(_, spoken)| spoken);
+        let spoken = open.or(kept).ok_or_else(|| Fault::NotSpoken { found: quoted(id) })?;
+        spoken.truncate(end_ms).map_err(|sent_ms| Fault::NotSent { found_ms: end_ms, sent_ms })?;
+        tell_heard(&mut self.items[at], spoken);
+        Ok(&self.items[at])
     }
 
     /// The item `id`.
@@ -299,14 +293,10 @@ fn weight(item: &Item) -> usize {
     }
 }
 
-/// The words of an answer that was spoken.
-fn spoken_text(item: &mut Item) -> Option<&mut String> {
-    match &mut item.body {
-        ItemBody::Message { content, .. } => match content.as_mut_slice() {
-            [Content::OutputAudio(text)] => Some(text),
-            _ => None,
-        },
-        ItemBody::Call(_) | ItemBody::Output { .. } => None,
+/// Makes the answer hold what was heard of it.
+fn tell_heard(answer: &mut Item, spoken: &Spoken) {
+    if let ItemBody::Message { content, .. } = &mut answer.body {
+        *content = vec![Content::OutputAudio(spoken.heard().to_owned())];
     }
 }
 

@@ -27,6 +27,9 @@
 //!   better what was heard truncates the item, audio and text alike: each piece of text stands where its audio was
 //!   sent, and of a piece that was heard in part the whole words of that part stay. A forgotten
 //!   item (see [`SessionConfig::history_bytes_max`]) is gone for good.
+//! - **A cut** holds at once and for good, also of an answer that is being made: the client has stopped playing there. The
+//!   response goes on until it is cancelled, since only that is a request to stop; its deltas and the `done` of its
+//!   transcript and part hold what is written, the item holds what was heard. A later cut can only be shorter.
 //! - **Transcripts** that say nothing are `""` on the wire, are never answered and never in a prompt.
 //!   With `transcription: null` the client gets no transcription events; the model still sees what was said.
 //! - **Microphone gap.** If the client stops sending while speech is open, the turn is ended by the clock
@@ -426,7 +429,12 @@ impl Session {
     }
 
     fn truncate_item(&mut self, id: &str, audio_end_ms: u32) -> Result<(), Fault> {
-        let item_id = self.conversation.truncate(id, audio_end_ms)?;
+        let open = self.response.as_mut().and_then(|response| response.spoken_so_far(id));
+        let item = self.conversation.truncate(id, audio_end_ms, open)?;
+        if let Some(response) = &mut self.response {
+            response.show_cut(item);
+        }
+        let item_id = item.id.clone();
         self.send(ServerEvent::ItemTruncated { item_id, content_index: OnlyPart, audio_end_ms });
         Ok(())
     }

@@ -219,7 +219,7 @@ impl Response {
                         outbox.send(ServerEvent::AudioDone { place: place.clone(), content_index });
                         let (place, transcript) = (place.clone(), text.clone());
                         outbox.send(ServerEvent::TranscriptDone { place, content_index, transcript });
-                        Content::OutputAudio(text.clone())
+                        Content::OutputAudio(spoken.heard().to_owned())
                     }
                     Modality::Text => {
                         let place = place.clone();
@@ -249,6 +249,25 @@ impl Response {
                 conversation.keep_spoken(&item.id, spoken);
             }
             outbox.send(ServerEvent::ItemDone { previous_item_id, item: Box::new(item) });
+        }
+    }
+
+    /// Finds what the message `id` has said so far, if it is being spoken.
+    pub(super) fn spoken_so_far(&mut self, id: &str) -> Option<&mut Spoken> {
+        match &mut self.open {
+            Some(Open::Message { id: open, spoken })
+                if self.modality == Modality::Audio && open.as_str() == id =>
+            {
+                Some(spoken)
+            }
+            _ => None,
+        }
+    }
+
+    /// Replaces an item that is done by `item`, which is the same one after a cut.
+    pub(super) fn show_cut(&mut self, item: &Item) {
+        if let Some(done) = self.done.iter_mut().find(|done| done.id == item.id) {
+            done.clone_from(item);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an answer has said so far: its text, and where in the audio each piece of it stands.
+//! What an answer has said so far: its text, where in the audio each piece of it stands, and how much was heard.
 
 use crate::audio::SampleRate;
 
@@ -12,17 +12,33 @@ pub(super) struct Spoken {
     marks: Vec<(usize, u64)>,
     /// Samples sent.
     samples: u64,
+    /// Samples that can have been heard, at most `samples`; only falls. `None`: all, sent or still to come.
+    heard: Option<u64>,
 }
 
 impl Spoken {
     /// Nothing yet, of audio at `rate`.
     pub(super) const fn new(rate: SampleRate) -> Self {
-        Self { rate, text: String::new(), marks: Vec::new(), samples: 0 }
+        Self { rate, text: String::new(), marks: Vec::new(), samples: 0, heard: None }
     }
 
     /// All text, heard or not.
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Gives the text that can have been heard, a beginning of all text. A piece that was heard in part counts with as many
+    /// whole words as its share of the audio holds; more audio of that piece makes the share smaller, never larger.
+    pub(super) fn heard(&self) -> &str {
+        let Some(heard) = self.heard else {
+            return &self.text;
+        };
+        let pieces = self.marks.partition_point(|(_, begin)| *begin < heard);
+        let Some(&(from, begin)) = pieces.checked_sub(1).map(|last| &self.marks[last]) else {
+            return "";
+        };
+        let (to, end) = self.marks.get(pieces).copied().unwrap_or((self.text.len(), self.samples));
+        &self.text[..from + words_of_share(&self.text[from..to], heard - begin, end - begin)]
     }
 
     /// Audio sent, milliseconds, rounded down.
@@ -44,32 +60,28 @@ impl Spoken {
         self.samples = self.samples.saturating_add(samples);
     }
 
-    /// Forgets the text whose audio has not begun.
-    pub(super) fn forget_unsaid(&mut self) {
-        if let Some((from, _)) = self.marks.pop_if(|(_, begin)| *begin == self.samples) {
-            self.text.truncate(from);
-        }
+    /// Takes text whose audio has not begun for unheard, since no more is sent.
+    pub(super) fn break_off(&mut self) {
+        self.heard = Some(self.heard_samples());
     }
 
-    /// Forgets what comes after the first `end_ms` milliseconds. Of a piece that was heard in part, as many whole words
-    /// stay as its share of the audio holds.
-    pub(super) fn truncate(&mut self, end_ms: u32) {
-        let samples = self.rate.samples_in(end_ms);
-        if samples >= self.samples {
-            return;
+    /// Takes all but the first `end_ms` milliseconds for unheard, whatever is still sent.
+    ///
+    /// # Errors
+    /// When there is less: the milliseconds that there are, with a part of one counted as a whole one.
+    pub(super) fn truncate(&mut self, end_ms: u32) -> Result<(), u32> {
+        let heard = self.heard_samples();
+        let millis = self.rate.millis_around(heard);
+        if end_ms > millis {
+            return Err(millis);
         }
-        let piece = self.marks.partition_point(|(_, begin)| *begin < samples);
-        let end = match piece.checked_sub(1) {
-            None => 0,
-            Some(heard) => {
-                let (from, begin) = self.marks[heard];
-                let (to, end) = self.marks.get(piece).copied().unwrap_or((self.text.len(), self.samples));
-                from + words_of_share(&self.text[from..to], samples - begin, end - begin)
-            }
-        };
-        self.text.truncate(end);
-        self.marks.truncate(piece);
-        self.samples = samples;
+        self.heard = Some(heard.min(self.rate.samples_in(end_ms)));
+        Ok(())
+    }
+
+    /// Counts the samples that can have been heard by now.
+    fn heard_samples(&self) -> u64 {
+        self.heard.unwrap_or(self.samples)
     }
 }
 
@@ -99,61 +111,81 @@ mod tests {
         spoken
     }
 
-    #[test]
-    fn what_was_not_heard_is_forgotten() {
-        let whole = spoken(&[("Good morning. ", 1_000), ("How are ", 0), ("you today?", 2_000)]);
-        assert_eq!((whole.text(), whole.millis()), ("Good morning. How are you today?", 3_000));
-        let heard = |ms| {
-            let mut heard = whole.clone();
-            heard.truncate(ms);
-            heard.text().to_owned()
-        };
-        assert_eq!(heard(9_999), whole.text());
-        assert_eq!(heard(3_000), whole.text());
-        assert_eq!(heard(1_000), "Good morning. ");
-        assert_eq!(heard(500), "Good");
-        assert_eq!(heard(2_200), "Good morning. How are");
-        assert_eq!(heard(1_001), "Good morning. ");
-        assert_eq!(heard(0), "");
+    /// Cuts a copy of `spoken` and gives the text that is left.
+    fn heard(spoken: &Spoken, end_ms: u32) -> Result<String, u32> {
+        let mut spoken = spoken.clone();
+        spoken.truncate(end_ms)?;
+        Ok(spoken.heard().to_owned())
     }
 
     #[test]
-    fn an_answer_can_be_cut_again_and_go_on() {
+    fn text_that_was_not_heard_is_not_told() {
+        let whole = spoken(&[("Good morning. ", 1_000), ("How are ", 0), ("you today?", 2_000)]);
+        assert_eq!((whole.text(), whole.heard(), whole.millis()), (whole.heard(), whole.text(), 3_000));
+        for (end_ms, expected) in [
+            (3_000, whole.text()),
+            (1_000, "Good morning. "),
+            (500, "Good"),
+            (2_200, "Good morning. How are"),
+            (1_001, "Good morning. "),
+            (0, ""),
+        ] {
+            assert_eq!(heard(&whole, end_ms).as_deref(), Ok(expected), "{end_ms} ms");
+        }
+        assert_eq!(heard(&whole, 3_001), Err(3_000));
+    }
+
+    #[test]
+    fn a_part_of_a_millisecond_counts_as_a_whole_one() {
+        let mut odd = spoken(&[("Good morning. ", 1_000)]);
+        odd.send(1);
+        assert_eq!((heard(&odd, 1_001).as_deref(), heard(&odd, 1_002)), (Ok("Good morning. "), Err(1_001)));
+    }
+
+    #[test]
+    fn a_cut_holds_while_the_answer_goes_on() {
         let mut spoken = spoken(&[("one two ", 1_000), ("three four", 1_000)]);
-        spoken.truncate(1_500);
-        assert_eq!((spoken.text(), spoken.millis()), ("one two three", 1_500));
-        spoken.truncate(1_800);
-        assert_eq!(spoken.millis(), 1_500, "there is no more");
+        assert_eq!((spoken.truncate(1_500), spoken.heard()), (Ok(()), "one two three"));
+        assert_eq!(spoken.truncate(1_800), Err(1_500), "the rest was not heard");
+        spoken.send(8 * 8_000);
+        assert_eq!(spoken.heard(), "one two ", "the piece is longer than was known");
         spoken.push(" five");
         spoken.send(800);
-        spoken.truncate(500);
-        assert_eq!((spoken.text(), spoken.millis()), ("one", 500));
+        assert_eq!((spoken.text(), spoken.heard()), ("one two three four five", "one two "));
+        assert_eq!((spoken.truncate(500), spoken.heard(), spoken.millis()), (Ok(()), "one", 10_100));
     }
 
     #[test]
-    fn text_without_audio_was_not_said() {
+    fn text_without_audio_was_not_heard() {
         let mut broken_off = spoken(&[("Good morning. ", 1_000), ("How are you", 0)]);
-        broken_off.forget_unsaid();
-        assert_eq!((broken_off.text(), broken_off.millis()), ("Good morning. ", 1_000));
-        broken_off.forget_unsaid();
-        assert_eq!(broken_off.text(), "Good morning. ");
+        broken_off.break_off();
+        assert_eq!((broken_off.heard(), broken_off.text()), ("Good morning. ", "Good morning. How are you"));
+        assert_eq!((broken_off.truncate(500), broken_off.heard()), (Ok(()), "Good"));
+        broken_off.break_off();
+        assert_eq!(broken_off.heard(), "Good");
     }
 
     proptest! {
         #[test]
         fn less_audio_is_never_more_text(
             pieces in proptest::collection::vec(("[a-zé🚀 ]{0,12}", 0_u64..500), 0..8),
+            more in proptest::collection::vec(("[a-zé🚀 ]{0,12}", 0_u64..500), 0..4),
             cuts in proptest::collection::vec(0_u32..4_000, 1..4),
         ) {
             let pieces: Vec<_> = pieces.iter().map(|(text, ms)| (text.as_str(), *ms)).collect();
             let mut spoken = spoken(&pieces);
-            let whole = spoken.text().to_owned();
             for cut in cuts {
-                let before = spoken.clone();
-                spoken.truncate(cut);
-                prop_assert!(whole.starts_with(spoken.text()) && before.text().len() >= spoken.text().len());
-                prop_assert_eq!(spoken.millis(), before.millis().min(cut));
+                let (text, before) = (spoken.text().to_owned(), spoken.heard().to_owned());
+                let longest = spoken.rate.millis_around(spoken.heard_samples());
+                prop_assert_eq!(spoken.truncate(cut), if cut > longest { Err(longest) } else { Ok(()) });
+                prop_assert!(text.starts_with(&before) && before.starts_with(spoken.heard()));
             }
+            let before = (spoken.heard.is_some(), spoken.heard().to_owned());
+            for (text, ms) in more {
+                spoken.push(&text);
+                spoken.send(ms * 8);
+            }
+            prop_assert!(!before.0 || before.1.starts_with(spoken.heard()));
         }
     }
 }

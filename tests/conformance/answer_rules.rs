@@ -7,7 +7,8 @@ use crate::strict_client::{item_object, text};
 /// What has been seen of a response.
 #[derive(Debug)]
 pub(crate) struct ResponseState {
-    spoken: bool,
+    /// Format of its audio; `None`: it is written.
+    pub(crate) spoken_in: Option<Value>,
     /// Out of band and in text: beside the one that has the voice.
     pub(crate) aside: bool,
     /// Its items in order; the last one may be open.
@@ -41,7 +42,8 @@ impl ResponseState {
     pub(crate) fn new(response: &Value) -> Self {
         let spoken = response["output_modalities"][0] == "audio";
         let aside = !spoken && response["conversation_id"].is_null();
-        Self { spoken, aside, items: Vec::new() }
+        let spoken_in = spoken.then(|| response["audio"]["output"]["format"].clone());
+        Self { spoken_in, aside, items: Vec::new() }
     }
 
     /// An event of the response, its begin and end aside.
@@ -49,7 +51,7 @@ impl ResponseState {
         if kind == "response.output_item.added" {
             return self.item_added(event);
         }
-        let spoken = self.spoken;
+        let spoken = self.spoken_in.is_some();
         let index = self.items.len().checked_sub(1).ok_or("of no item")?;
         let item = &mut self.items[index];
         let whole = kind == "response.output_item.done";

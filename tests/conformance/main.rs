@@ -16,6 +16,7 @@ mod installed;
 mod names;
 mod random;
 mod script;
+mod spoken_rules;
 mod strict_client;
 mod url;
 

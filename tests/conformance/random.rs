@@ -23,6 +23,8 @@ enum Happening {
     Stt(SttEvent),
     Answer(ResponseKey, AnswerEvent),
     Audio(u32, usize),
+    /// The client cuts one of the answers, the last one first, to so many milliseconds.
+    Cut(usize, u32),
     Time(u64),
     Shutdown,
 }
@@ -64,6 +66,12 @@ const MESSAGES: &[&str] = &[
     r#"{"type":"nonsense"}"#,
     r#"{"type""#,
 ];
+
+fn truncate(item: &str, end_ms: u32) -> String {
+    format!(
+        r#"{{"type":"conversation.item.truncate","item_id":"{item}","content_index":0,"audio_end_ms":{end_ms}}}"#
+    )
+}
 
 fn client_message() -> impl Strategy<Value = String> {
     proptest::sample::select(MESSAGES).prop_map(ToOwned::to_owned)
@@ -129,13 +137,24 @@ fn happening() -> impl Strategy<Value = Happening> {
         12 => client_message().prop_map(Happening::Message),
         1 => Just(Happening::Binary),
         24 => stage_event(),
+        3 => (0..3_usize, 0..60_u32).prop_map(|(back, end_ms)| Happening::Cut(back, end_ms)),
         3 => (0..4_000_u64).prop_map(Happening::Time),
         1 => Just(Happening::Shutdown),
     ]
 }
 
-fn look(bench: &mut Bench, client: &mut StrictClient) -> Result<(), TestCaseError> {
+/// Shows the client what has come out; adds the ids of new answers to `answers`.
+fn look(
+    bench: &mut Bench,
+    client: &mut StrictClient,
+    answers: &mut Vec<String>,
+) -> Result<(), TestCaseError> {
     for seen in bench.seen.drain(..) {
+        if let Seen::Event(event) = &seen
+            && event["type"] == "response.output_item.added"
+        {
+            answers.extend(event["item"]["id"].as_str().map(ToOwned::to_owned));
+        }
         let judged = match &seen {
             Seen::Event(event) => client.event(event),
             Seen::Command(command) => client.command(command),
@@ -156,7 +175,8 @@ proptest! {
         let session_max = session_max.map(Duration::from_millis);
         let config = SessionConfig { session_max, history_bytes_max, ..SessionConfig::default() };
         let (mut bench, mut client) = (Bench::new(&config), StrictClient::default());
-        look(&mut bench, &mut client)?;
+        let mut answers = Vec::new();
+        look(&mut bench, &mut client, &mut answers)?;
         for happening in happenings {
             match happening {
                 Happening::Message(text) => bench.message(&text),
@@ -167,14 +187,19 @@ proptest! {
                 Happening::Audio(response, samples) => {
                     bench.audio(ResponseKey(response), &vec![7; samples]);
                 }
+                Happening::Cut(back, end_ms) => {
+                    if let Some(answer) = answers.iter().rev().nth(back) {
+                        bench.message(&truncate(answer, end_ms));
+                    }
+                }
                 Happening::Time(ms) => bench.advance(Duration::from_millis(ms)),
                 Happening::Shutdown => bench.handle(Input::Shutdown),
             }
-            look(&mut bench, &mut client)?;
+            look(&mut bench, &mut client, &mut answers)?;
         }
         bench.handle(Input::Shutdown);
         bench.handle(Input::Shutdown);
-        look(&mut bench, &mut client)?;
+        look(&mut bench, &mut client, &mut answers)?;
         client.at_end(true).map_err(TestCaseError::fail)?;
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde_json::Value;
 
 use crate::answer_rules::ResponseState;
+use crate::spoken_rules::SpokenAnswer;
 
 /// What the client knows of the session.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub(crate) struct StrictClient {
     no_commands: bool,
     /// Items by id.
     items: HashMap<String, ItemState>,
+    /// Spoken answers by id, those out of band too.
+    spoken: HashMap<String, SpokenAnswer>,
     /// Running responses by id.
     responses: HashMap<String, ResponseState>,
     /// Responses that have ended.
@@ -176,18 +179,17 @@ impl StrictClient {
 
     fn conversation(&mut self, kind: &str, event: &Value) -> Result<(), String> {
         match kind {
-            "conversation.item.retrieved" => return item_object(&event["item"]),
+            "conversation.item.retrieved" => {
+                item_object(&event["item"])?;
+                return self.shown(&event["item"], false);
+            }
             "conversation.item.deleted" => {
                 let deleted = self.items.get_mut(text(event, "item_id")?).filter(|item| item.added);
                 // It is nobody's predecessor any more; what is still to be said of it may come.
                 deleted.ok_or("an item that was never added")?.added = false;
                 return Ok(());
             }
-            "conversation.item.truncated" => {
-                let known = self.items.get(text(event, "item_id")?).is_some_and(|item| item.done);
-                let fits = known && event["content_index"] == 0 && event["audio_end_ms"].is_u64();
-                return if fits { Ok(()) } else { Err("not of an item that is done".to_owned()) };
-            }
+            "conversation.item.truncated" => return self.truncated(event),
             _ => {}
         }
         let whole = matches!(kind, "conversation.item.added" | "conversation.item.done");
@@ -195,6 +197,9 @@ impl StrictClient {
         if whole {
             item_object(&event["item"])?;
             self.previous(event)?;
+        }
+        if kind == "conversation.item.done" {
+            self.shown(&event["item"], true)?;
         }
         let item = self.items.entry(id.to_owned()).or_default();
         if kind == "conversation.item.added" && item.done && !id.starts_with("item_") {
@@ -237,6 +242,16 @@ impl StrictClient {
         once(fits, flag)
     }
 
+    fn truncated(&mut self, event: &Value) -> Result<(), String> {
+        let id = text(event, "item_id")?;
+        let spoken = self.spoken.get_mut(id).filter(|_| self.items.get(id).is_some_and(|item| item.added));
+        let spoken = spoken.ok_or("not of a spoken answer in the conversation")?;
+        if event["content_index"] != 0 {
+            return Err("content_index is not 0".to_owned());
+        }
+        spoken.cut(event["audio_end_ms"].as_u64().ok_or("no audio_end_ms")?)
+    }
+
     /// `previous_item_id` is there, and is `null` or an item of the conversation.
     fn previous(&self, event: &Value) -> Result<(), String> {
         match event.get("previous_item_id") {
@@ -262,7 +277,28 @@ impl StrictClient {
 
     fn response(&mut self, kind: &str, event: &Value) -> Result<(), String> {
         let running = self.responses.get_mut(text(event, "response_id")?);
-        running.ok_or("of a response that is not running")?.event(kind, event)
+        let running = running.ok_or("of a response that is not running")?;
+        running.event(kind, event)?;
+        let item = &event["item"];
+        match (kind, &running.spoken_in) {
+            ("response.output_item.added", Some(format)) if item["type"] == "message" => {
+                self.spoken.insert(text(item, "id")?.to_owned(), SpokenAnswer::new(format));
+                Ok(())
+            }
+            ("response.output_item.done", _) => self.shown(item, true),
+            _ => {
+                let spoken = event["item_id"].as_str().and_then(|id| self.spoken.get_mut(id));
+                spoken.map_or(Ok(()), |spoken| spoken.event(kind, event))
+            }
+        }
+    }
+
+    /// Takes an item as the server shows it; if it is `done`, nothing may lack.
+    fn shown(&mut self, item: &Value, done: bool) -> Result<(), String> {
+        match self.spoken.get_mut(text(item, "id")?) {
+            Some(spoken) => spoken.shown(item, done),
+            None => Ok(()),
+        }
     }
 
     fn done(&mut self, response: &Value) -> Result<(), String> {
@@ -270,6 +306,7 @@ impl StrictClient {
         let running = self.responses.remove(id).ok_or("not of a running response")?;
         self.ended.insert(id.to_owned());
         running.is_whole(response)?;
+        response["output"].as_array().into_iter().flatten().try_for_each(|item| self.shown(item, true))?;
         let (status, details) = (text(response, "status")?, &response["status_details"]);
         let fits = match status {
             "completed" => details.is_null() && response["usage"]["total_tokens"].is_u64(),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use antiphon::audio::SampleRate;
 use antiphon::talk::{Recording, store};
 
 use crate::installed::{Client, utf8};
@@ -39,6 +40,10 @@ const AGENTS: Client = Client {
     pins: &["requirements/agents.txt", "package.json", "package-lock.json"],
 };
 
+/// `RealtimeRunner` of the agents SDK for Python.
+const AGENTS_PYTHON: Client =
+    Client { interpreter: "python", program: "agents_runner.py", pins: &["requirements/openai-agents.txt"] };
+
 /// The realtime model of LiveKit's agents.
 const LIVEKIT: Client =
     Client { interpreter: "python", program: "livekit_agent.py", pins: &["requirements/livekit.txt"] };
@@ -52,7 +57,7 @@ impl Client {
     async fn converse(self, server: &Server, utterance: &[i16], args: &[&str]) {
         let temporary = tempfile::tempdir().expect("a temporary folder");
         let wav = temporary.path().join("utterance.wav");
-        store(&wav, utterance).expect("stored");
+        store(&wav, utterance, SampleRate::HZ_24K).expect("stored");
         self.run(&[&["--url", &server.url(), "--wav", utf8(&wav)], args].concat()).await;
         server.all_units_free().await;
     }
@@ -79,7 +84,7 @@ async fn the_official_client_and_real_models() {
     let llm = ScriptedLlm::start().await;
     let server = Server::real_with(UNITS, &["--llm-url", &llm.url(), "--llm-model", "scripted"]).await;
     let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech/austen-0880.wav");
-    let recording = Recording::load(&clip).expect("a clip of the repository");
+    let recording = Recording::load(&clip, SampleRate::HZ_24K).expect("a clip of the repository");
     let questions = ["--question", "What is the weather like today?", "--long-question", LONG_SPEECH];
     let units = UNITS.to_string();
     let args = [&questions[..], &["--units", &units]].concat();
@@ -94,6 +99,11 @@ async fn the_guide_knows_every_event_of_the_official_client() {
 #[tokio::test]
 async fn openai_agents() {
     on_fake_stages(AGENTS, &[]).await;
+}
+
+#[tokio::test]
+async fn openai_agents_for_python() {
+    on_fake_stages(AGENTS_PYTHON, &[]).await;
 }
 
 #[tokio::test]
