@@ -16,7 +16,7 @@ mod server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use antiphon::talk::{Question, Recording, Times, converse};
+use antiphon::talk::{Question, Recording, TalkRate, Times, converse};
 use clap::Parser;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -69,8 +69,10 @@ async fn main() {
         server_args.extend(["--llm-url", url, "--llm-model", "scripted"]);
     }
     let server = Server::real_with(units, &server_args).await;
-    let clips: Vec<Recording> =
-        clips().iter().map(|path| Recording::load(path).expect("a clip of the repository")).collect();
+    let clips: Vec<Recording> = clips()
+        .iter()
+        .map(|path| Recording::load(path, TalkRate::Named.get()).expect("a clip of the repository"))
+        .collect();
     let url = server.url();
     let callers = join_all((0..args.callers).map(|caller| call(&url, &clips, caller.into(), turns))).await;
     let (times, late): (Vec<_>, Vec<_>) = callers.into_iter().flatten().unzip();
@@ -87,7 +89,7 @@ async fn main() {
 async fn call(url: &str, clips: &[Recording], caller: usize, turns: usize) -> Vec<(Times, f64)> {
     let mut heard = Vec::new();
     for (number, clip) in clips.iter().cycle().skip(caller).take(WARM_UP_TURNS + turns).enumerate() {
-        let answer = converse(url, &Question::Spoken(clip.clone()), ANSWER_LIMIT).await;
+        let answer = converse(url, &Question::Spoken(clip.clone()), TalkRate::Named, ANSWER_LIMIT).await;
         let answer = answer.unwrap_or_else(|error| panic!("caller {caller}, turn {number}: {error}"));
         if number >= WARM_UP_TURNS {
             heard.push((answer.times, answer.client_late_ms));

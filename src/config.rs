@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::audio::{SampleRate, pcm_rate};
 use crate::language::Language;
 
 /// Starts the server.
@@ -32,6 +33,10 @@ pub struct ServeArgs {
     #[arg(long)]
     pub serve_endpoints: bool,
 
+    /// Sample rate, in and out, of a session that names no audio format, or PCM without a rate: 8000, 16000, 24000 or 48000;
+    /// clients of huggingface/speech-to-speech mean 16000
+    #[arg(long, value_name = "HZ", default_value = "24000", value_parser = pcm_rate, help_heading = SESSIONS)]
+    pub default_rate: SampleRate,
     /// Instructions of a session that brings none
     #[arg(long, value_name = "TEXT", default_value = DEFAULT_INSTRUCTIONS, help_heading = SESSIONS)]
     pub instructions: String,

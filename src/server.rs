@@ -272,6 +272,7 @@ impl Edge<'_> {
         let (stopping, shutdown) = watch::channel(false);
         let (alive, gone) = mpsc::channel(1);
         let session = Arc::new(SessionConfig {
+            default_rate: args.default_rate,
             instructions: args.instructions.clone(),
             language_prompt: args.language_prompt,
             history_bytes_max: server.history_bytes_max(),

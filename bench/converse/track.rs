@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use antiphon::audio::SampleRate;
 use antiphon::talk::Recording;
 use anyhow::{Context, bail};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
@@ -62,6 +63,8 @@ impl Track {
         if chunk_ms == 0 || !GRID_MS.is_multiple_of(chunk_ms) || !1_000_usize.is_multiple_of(chunk_ms) {
             bail!("--chunk-ms {chunk_ms}, expected a divisor of {GRID_MS} and 1000, as 20, 40, 100");
         }
+        let rate = u32::try_from(rate_hz).ok().and_then(SampleRate::new);
+        let rate = rate.with_context(|| format!("--rate {rate_hz}, expected 8000 to 48000"))?;
         let per_ms = rate_hz / 1_000;
         let mut samples = Vec::new();
         let mut spans = Vec::new();
@@ -72,10 +75,7 @@ impl Track {
             spans.push(speech_at);
         }
         for path in speech {
-            if rate_hz != 24_000 {
-                bail!("--speech with --rate {rate_hz}, expected 24000");
-            }
-            let recording = Recording::load(path)?;
+            let recording = Recording::load(path, rate)?;
             let begin = samples.len() + LEAD_MS * per_ms;
             let onset = onset(recording.samples(), ONSET_BLOCK_MS * per_ms);
             let onset = onset.with_context(|| format!("{}: no speech", path.display()))?;

@@ -18,8 +18,12 @@ pub enum AudioFormat {
 }
 
 impl AudioFormat {
-    /// What a session has until the client says otherwise.
+    /// PCM as the reference has it.
     pub const DEFAULT: Self = Self::Pcm(SampleRate::HZ_24K);
+
+    /// Rates of `audio/pcm`.
+    pub const PCM_RATES: [SampleRate; 4] =
+        [SampleRate::HZ_8K, SampleRate::HZ_16K, SampleRate::HZ_24K, SampleRate::HZ_48K];
 
     /// Samples per second.
     #[must_use]
@@ -56,6 +60,35 @@ impl AudioFormat {
             Self::Pcm(_) => "audio/pcm",
             Self::Pcmu => "audio/pcmu",
             Self::Pcma => "audio/pcma",
+        }
+    }
+}
+
+/// Reads a rate of `audio/pcm` from the command line, Hz.
+///
+/// # Errors
+/// When it is none of [`AudioFormat::PCM_RATES`]: what can be had.
+pub fn pcm_rate(text: &str) -> Result<SampleRate, String> {
+    let rates = AudioFormat::PCM_RATES;
+    rates.into_iter().find(|rate| rate.hz().to_string() == text).ok_or_else(|| {
+        let names = rates.map(|rate| rate.hz().to_string());
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_one_of_four_numbers() {
+        assert_eq!(pcm_rate("16000"), Ok(SampleRate::HZ_16K));
+        for text in ["", "22050", "16000.0", "+16000", "16 kHz"] {
+            assert_eq!(
+                pcm_rate(text),
+                Err("expected one of 8000, 16000, 24000, 48000".to_owned()),
+                "{text:?}"
+            );
         }
     }
 }

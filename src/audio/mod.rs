@@ -11,7 +11,7 @@ mod resample;
 pub mod wav;
 
 pub use endpointer::{Endpointer, ONSET_WINDOWS, Transition};
-pub use format::AudioFormat;
+pub use format::{AudioFormat, pcm_rate};
 pub use g711::Law;
 pub use pcm::Sample;
 pub use quantity::SampleRate;

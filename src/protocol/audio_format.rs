@@ -10,38 +10,54 @@ use super::field::Field;
 
 const FORMATS: &str = "'audio/pcm', 'audio/pcmu' or 'audio/pcma'";
 
-/// Rates of `audio/pcm`, Hz.
-///
-/// # Source
-/// `realtime_audio_formats.py`, openai 3.57.0: 24000 only. The others are ours.
-const PCM_RATES: [SampleRate; 4] =
-    [SampleRate::HZ_8K, SampleRate::HZ_16K, SampleRate::HZ_24K, SampleRate::HZ_48K];
+/// A format as a client names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedFormat {
+    /// `audio/pcm`, which may come without a rate.
+    Pcm(Option<SampleRate>),
+    /// `audio/pcmu`.
+    Pcmu,
+    /// `audio/pcma`.
+    Pcma,
+}
 
-/// Reads a `format`. A type that is not there is PCM, a rate that is not there the type's own.
-pub(super) fn audio_format(field: &Field<'_, '_>) -> Result<AudioFormat, Fault> {
-    let fields = field.fields()?;
-    let kind = fields.optional("type", |kind| match kind.text()? {
-        "audio/pcm" => Ok(AudioFormat::DEFAULT),
-        "audio/pcmu" => Ok(AudioFormat::Pcmu),
-        "audio/pcma" => Ok(AudioFormat::Pcma),
-        other => Err(kind.wrong_word(other, FORMATS)),
-    })?;
-    let format = kind.unwrap_or(AudioFormat::DEFAULT);
-    let rate = fields.optional("rate", |rate| {
-        let hz = rate.integer(0..=u32::MAX)?;
-        let allowed = match format {
-            AudioFormat::Pcm(_) => &PCM_RATES[..],
-            AudioFormat::Pcmu | AudioFormat::Pcma => &PCM_RATES[..1],
+impl NamedFormat {
+    /// The format, of which PCM without a rate is at `default_rate`.
+    #[must_use]
+    pub fn at(self, default_rate: SampleRate) -> AudioFormat {
+        match self {
+            Self::Pcm(rate) => AudioFormat::Pcm(rate.unwrap_or(default_rate)),
+            Self::Pcmu => AudioFormat::Pcmu,
+            Self::Pcma => AudioFormat::Pcma,
+        }
+    }
+
+    /// Reads a `format`. A type that is not there is PCM.
+    ///
+    /// # Source
+    /// `realtime_audio_formats.py`, openai 3.57.0, which knows PCM at 24000 Hz only. The other rates are ours.
+    pub(super) fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
+        let fields = field.fields()?;
+        let kind = fields.optional("type", |kind| match kind.text()? {
+            "audio/pcm" => Ok(Self::Pcm(None)),
+            "audio/pcmu" => Ok(Self::Pcmu),
+            "audio/pcma" => Ok(Self::Pcma),
+            other => Err(kind.wrong_word(other, FORMATS)),
+        })?;
+        let kind = kind.unwrap_or(Self::Pcm(None));
+        let allowed = match kind {
+            Self::Pcm(_) => &AudioFormat::PCM_RATES[..],
+            Self::Pcmu | Self::Pcma => &[SampleRate::HZ_8K],
         };
-        allowed.iter().copied().find(|allowed| allowed.hz() == hz).ok_or_else(|| {
-            let names: Vec<_> = allowed.iter().map(|rate| rate.hz().to_string()).collect();
-            rate.wrong_value(hz.to_string(), names.join(", "))
-        })
-    })?;
-    Ok(match (format, rate) {
-        (AudioFormat::Pcm(_), Some(rate)) => AudioFormat::Pcm(rate),
-        _ => format,
-    })
+        let rate = fields.optional("rate", |rate| {
+            let hz = rate.integer(0..=u32::MAX)?;
+            allowed.iter().copied().find(|allowed| allowed.hz() == hz).ok_or_else(|| {
+                let names: Vec<_> = allowed.iter().map(|rate| rate.hz().to_string()).collect();
+                rate.wrong_value(hz.to_string(), names.join(", "))
+            })
+        })?;
+        Ok(if let Self::Pcm(_) = kind { Self::Pcm(rate) } else { kind })
+    }
 }
 
 /// A format as the wire shows it.

@@ -29,6 +29,15 @@ impl<T> Patch<T> {
         }
     }
 
+    /// The change with another value in it.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Patch<U> {
+        match self {
+            Self::Keep => Patch::Keep,
+            Self::Clear => Patch::Clear,
+            Self::Set(value) => Patch::Set(make(value)),
+        }
+    }
+
     /// Writes the change into `field`, where `cleared` is the value that `null` stands for.
     pub fn apply(self, field: &mut T, cleared: impl FnOnce() -> T) {
         match self {

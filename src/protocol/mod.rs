@@ -28,6 +28,7 @@ mod shallow;
 mod tool;
 mod wire;
 
+pub use audio_format::NamedFormat;
 pub use client_event::{ClientEvent, ClientEventKind};
 pub use decode::{Append, Decoded, Decoder};
 pub use encode::{AudioDelta, encode_audio_delta};

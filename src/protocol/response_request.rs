@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::audio::AudioFormat;
 use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
-use super::audio_format::audio_format;
+use super::audio_format::NamedFormat;
 use super::bound::{ELEMENTS_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::{Field, Fields, Patch};
@@ -47,7 +46,7 @@ pub struct ResponseRequest {
     /// Instead of the session's: how much the model thinks.
     pub reasoning: Option<ReasoningEffort>,
     /// Instead of the session's output format.
-    pub format: Option<AudioFormat>,
+    pub format: Option<NamedFormat>,
     /// Instead of the session's voice.
     pub voice: Option<String>,
     /// Returned in the response object.
@@ -83,7 +82,7 @@ impl ResponseRequest {
         let audio = response.optional("audio", Field::fields)?;
         let output = audio.map(|audio| audio.optional("output", Field::fields)).transpose()?.flatten();
         let of_output = |output: &Fields<'_, '_>| {
-            Ok((output.optional("format", audio_format)?, output.optional("voice", voice)?))
+            Ok((output.optional("format", NamedFormat::read)?, output.optional("voice", voice)?))
         };
         let (format, voice) = output.as_ref().map(of_output).transpose()?.unwrap_or_default();
         let out_of_band = response.optional("conversation", |field| match field.text()? {

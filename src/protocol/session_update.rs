@@ -1,11 +1,10 @@
 //! `session.update`: what the client wants changed, each field absent, cleared or set.
 
-use crate::audio::AudioFormat;
 use crate::language::Language;
 use crate::limits::PREFIX_MS_MAX;
 use crate::message::{FunctionTool, ReasoningEffort, ToolChoice};
 
-use super::audio_format::audio_format;
+use super::audio_format::NamedFormat;
 use super::bound::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use super::error::Fault;
 use super::field::{Field, Fields, Patch};
@@ -145,8 +144,8 @@ pub struct SessionUpdate {
     pub reasoning: Patch<Option<ReasoningEffort>>,
     pub truncation: Patch<Truncation>,
     pub tracing: Patch<serde_json::Value>,
-    pub input_format: Patch<AudioFormat>,
-    pub output_format: Patch<AudioFormat>,
+    pub input_format: Patch<NamedFormat>,
+    pub output_format: Patch<NamedFormat>,
     pub noise_reduction: Patch<serde_json::Value>,
     pub transcription: Patch<TranscriptionUpdate>,
     pub turn_detection: Patch<TurnDetectionUpdate>,
@@ -185,8 +184,8 @@ impl SessionUpdate {
             },
             truncation: session.patch("truncation", truncation)?,
             tracing: session.patch("tracing", tracing)?,
-            input_format: nested(&input, "format", audio_format)?,
-            output_format: nested(&output, "format", audio_format)?,
+            input_format: nested(&input, "format", NamedFormat::read)?,
+            output_format: nested(&output, "format", NamedFormat::read)?,
             noise_reduction: nested(&input, "noise_reduction", noise_reduction)?,
             transcription: nested(&input, "transcription", TranscriptionUpdate::read)?,
             turn_detection: nested(&input, "turn_detection", TurnDetectionUpdate::read)?,

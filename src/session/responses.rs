@@ -108,7 +108,8 @@ impl Session {
         response.out_of_band = out_of_band;
         response.modality = modality.unwrap_or(settings.output_modality);
         response.tokens_max = tokens_max.unwrap_or(settings.tokens_max);
-        response.format = format.unwrap_or(settings.output_format);
+        let default_rate = self.defaults.output_format.rate();
+        response.format = format.map_or(settings.output_format, |named| named.at(default_rate));
         response.voice = voice.unwrap_or_else(|| settings.voice.clone());
         response.metadata = metadata;
         let created = response.object(&self.conversation, ResponseStatus::InProgress, None);

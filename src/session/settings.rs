@@ -3,7 +3,7 @@
 use std::mem::discriminant;
 use std::time::Duration;
 
-use crate::audio::AudioFormat;
+use crate::audio::{AudioFormat, SampleRate};
 use crate::language::Language;
 use crate::message::{SpeechHints, TextChunk, ToolChoice, VadMode, VadSettings};
 use crate::protocol::{
@@ -20,6 +20,8 @@ const DEFAULT: &str = "default";
 /// Settings that a new session starts from; the same for all sessions of a server.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
+    /// Rate of PCM, in and out, where the client names none. Default 24 kHz.
+    pub default_rate: SampleRate,
     /// Instructions until the client sets its own. Default: none.
     pub instructions: String,
     /// Text of the conversation that is kept and put into prompts, bytes, instructions not counted. Beyond it
@@ -39,6 +41,7 @@ pub struct SessionConfig {
 impl Default for SessionConfig {
     fn default() -> Self {
         Self {
+            default_rate: SampleRate::HZ_24K,
             instructions: String::new(),
             history_bytes_max: 16 * 1_024,
             language_prompt: false,
@@ -65,8 +68,8 @@ impl SessionConfig {
             reasoning: None,
             truncation: Truncation::Auto,
             tracing: None,
-            input_format: AudioFormat::DEFAULT,
-            output_format: AudioFormat::DEFAULT,
+            input_format: AudioFormat::Pcm(self.default_rate),
+            output_format: AudioFormat::Pcm(self.default_rate),
             noise_reduction: None,
             transcription: Some(Transcription { model: DEFAULT.to_owned(), language: None, prompt: None }),
             turn_detection: Some(TurnDetection::default()),
@@ -105,8 +108,10 @@ pub(super) fn updated(
     update.parallel_tool_calls.apply(&mut next.parallel_tool_calls, || defaults.parallel_tool_calls);
     update.reasoning.apply(&mut next.reasoning, || defaults.reasoning);
     update.truncation.apply(&mut next.truncation, || defaults.truncation);
-    update.input_format.apply(&mut next.input_format, || defaults.input_format);
-    update.output_format.apply(&mut next.output_format, || defaults.output_format);
+    let input_format = update.input_format.map(|named| named.at(defaults.input_format.rate()));
+    input_format.apply(&mut next.input_format, || defaults.input_format);
+    let output_format = update.output_format.map(|named| named.at(defaults.output_format.rate()));
+    output_format.apply(&mut next.output_format, || defaults.output_format);
     update.voice.apply(&mut next.voice, || defaults.voice.clone());
     update.speed.apply(&mut next.speed, || defaults.speed);
     for (change, field) in

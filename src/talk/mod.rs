@@ -12,8 +12,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Error as SocketError;
 
-pub use recording::{RATE, Recording, RecordingError, store};
-pub use turn::{Answer, Question, Times, converse};
+use crate::audio::{SampleRate, pcm_rate};
+
+pub use recording::{Recording, RecordingError, store};
+pub use turn::{Answer, Question, TalkRate, Times, converse};
 
 /// Arguments of `antiphon talk`.
 #[derive(Clone, Debug, Args)]
@@ -27,9 +29,13 @@ pub struct TalkArgs {
     /// Written question instead of a recording
     #[arg(long, conflicts_with = "input")]
     pub text: Option<String>,
-    /// File for the answer, a mono WAV at 24 kHz; with --repeat, the last one
+    /// File for the answer, a mono WAV at the rate of the session; with --repeat, the last one
     #[arg(long, value_name = "answer.wav")]
     pub output: Option<PathBuf>,
+    /// Sample rate, in and out, of a session that names no audio format: 8000, 16000, 24000 or 48000, as the server's
+    /// `--default-rate` says [default: name PCM at 24000]
+    #[arg(long, value_name = "HZ", value_parser = pcm_rate)]
+    pub default_rate: Option<SampleRate>,
     /// Print one JSON object per turn
     #[arg(long)]
     pub json: bool,
@@ -69,6 +75,17 @@ pub enum TalkError {
         kind: String,
         /// The server's own words.
         message: String,
+    },
+    /// The server takes a session without a format to be at another rate.
+    #[error(
+        "the server takes a session that names no audio format to be at {server_hz} Hz, and --default-rate says {hz} Hz; start it \
+         with --default-rate {hz}, or leave the flag out here"
+    )]
+    OtherRate {
+        /// What `session.created` shows.
+        server_hz: u64,
+        /// What was meant.
+        hz: u32,
     },
     /// The response ended as `failed`.
     #[error("the answer failed: {message}")]
@@ -132,15 +149,16 @@ pub fn run(args: TalkArgs) -> Result<(), TalkError> {
 }
 
 async fn talk(args: TalkArgs) -> Result<(), TalkError> {
+    let rate = args.default_rate.map_or(TalkRate::Named, TalkRate::Unnamed);
     let question = match (&args.input, &args.text) {
-        (Some(path), _) => Question::Spoken(Recording::load(path)?),
+        (Some(path), _) => Question::Spoken(Recording::load(path, rate.get())?),
         (None, text) => Question::Written(text.clone().unwrap_or_default()),
     };
     let mut times = Vec::new();
     for _ in 0..args.repeat {
-        let answer = converse(&args.url, &question, Duration::from_secs(args.answer_limit_s)).await?;
+        let answer = converse(&args.url, &question, rate, Duration::from_secs(args.answer_limit_s)).await?;
         if let Some(path) = &args.output {
-            store(path, &answer.samples)?;
+            store(path, &answer.samples, answer.rate)?;
         }
         if args.json {
             println!("{}", turn_json(&answer));
@@ -242,7 +260,7 @@ fn times_text(times: &Times) -> String {
 }
 
 fn seconds(answer: &Answer) -> f64 {
-    answer.samples.len() as f64 / f64::from(RATE.hz())
+    answer.samples.len() as f64 / f64::from(answer.rate.hz())
 }
 
 fn rounded(value: f64, steps: f64) -> f64 {
@@ -270,6 +288,7 @@ mod tests {
             transcript: Some("ten of clubs".to_owned()),
             reply: "Well.".to_owned(),
             samples: vec![0; 12_000],
+            rate: SampleRate::HZ_24K,
             times: Times { transcript_ms: Some(310.04), ..times(452.06, 900.0) },
             client_late_ms: 0.2,
         };

@@ -1,4 +1,4 @@
-//! A question as a recording: any WAV file becomes 24 kHz mono, and we know where its speech ends.
+//! A question as a recording: any WAV file becomes mono at the rate of the session, and we know where its speech ends.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,6 @@ use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Resampler};
 
 use crate::audio::{SampleRate, pcm};
-
-/// What goes over the wire.
-pub const RATE: SampleRate = SampleRate::HZ_24K;
 
 /// Block in which the level is measured to find the end of speech, milliseconds.
 const LEVEL_BLOCK_MS: u32 = 10;
@@ -63,19 +60,20 @@ pub enum RecordingError {
     },
 }
 
-/// Speech of a user, mono, signed 16 bit, 24 kHz.
+/// Speech of a user, mono, signed 16 bit.
 #[derive(Clone, Debug)]
 pub struct Recording {
+    rate: SampleRate,
     samples: Vec<i16>,
     speech_end: usize,
 }
 
 impl Recording {
-    /// Reads a WAV file of any rate, channel count and sample format; channels are averaged.
+    /// Reads a WAV file of any rate, channel count and sample format, and converts it to `rate`; channels are averaged.
     ///
     /// # Errors
     /// [`RecordingError`] if the file is no WAV, holds no sound, or its rate cannot be converted.
-    pub fn load(path: &Path) -> Result<Self, RecordingError> {
+    pub fn load(path: &Path, rate: SampleRate) -> Result<Self, RecordingError> {
         let unreadable = |source| RecordingError::Unreadable { path: path.to_owned(), source };
         let mut reader = hound::WavReader::open(path).map_err(unreadable)?;
         let spec = reader.spec();
@@ -102,21 +100,27 @@ impl Recording {
             .chunks_exact(channels)
             .map(|frame| frame.iter().sum::<f32>() / channels as f32)
             .collect();
-        let samples = to_wire_rate(&mono, spec.sample_rate);
-        Self::from_samples(samples).ok_or_else(|| RecordingError::Silent {
+        let samples = converted(&mono, spec.sample_rate, rate);
+        Self::from_samples(samples, rate).ok_or_else(|| RecordingError::Silent {
             path: path.to_owned(),
             seconds: mono.len() as f64 / f64::from(spec.sample_rate),
         })
     }
 
-    /// Takes samples at 24 kHz; `None` if there is no sound in them.
+    /// Takes samples at `rate`; `None` if there is no sound in them.
     #[must_use]
-    pub fn from_samples(samples: Vec<i16>) -> Option<Self> {
-        let speech_end = end_of_speech(&samples)?;
-        Some(Self { samples, speech_end })
+    pub fn from_samples(samples: Vec<i16>, rate: SampleRate) -> Option<Self> {
+        let speech_end = end_of_speech(&samples, rate)?;
+        Some(Self { rate, samples, speech_end })
     }
 
-    /// The samples, mono, 24 kHz.
+    /// Samples per second.
+    #[must_use]
+    pub const fn rate(&self) -> SampleRate {
+        self.rate
+    }
+
+    /// The samples, mono.
     #[must_use]
     pub fn samples(&self) -> &[i16] {
         &self.samples
@@ -130,14 +134,14 @@ impl Recording {
     }
 }
 
-/// Writes mono 24 kHz samples as a 16-bit WAV file.
+/// Writes mono samples at `rate` as a 16-bit WAV file.
 ///
 /// # Errors
 /// [`RecordingError::Unwritable`].
-pub fn store(path: &Path, samples: &[i16]) -> Result<(), RecordingError> {
+pub fn store(path: &Path, samples: &[i16], rate: SampleRate) -> Result<(), RecordingError> {
     let spec = hound::WavSpec {
         channels: 1,
-        sample_rate: RATE.hz(),
+        sample_rate: rate.hz(),
         bits_per_sample: 16,
         sample_format: hound::SampleFormat::Int,
     };
@@ -152,22 +156,22 @@ pub fn store(path: &Path, samples: &[i16]) -> Result<(), RecordingError> {
 }
 
 /// Converts a whole recording at once, so the filter's delay is cut off and its tail is kept.
-fn to_wire_rate(mono: &[f32], hz: u32) -> Vec<i16> {
+fn converted(mono: &[f32], hz: u32, rate: SampleRate) -> Vec<i16> {
     let to_pcm = |samples: &[f32]| samples.iter().map(|sample| pcm::to_i16(*sample)).collect();
-    if hz == RATE.hz() || mono.is_empty() {
+    if hz == rate.hz() || mono.is_empty() {
         return to_pcm(mono);
     }
     let input = InterleavedSlice::new(mono, 1, mono.len()).expect("one channel of as many frames as samples");
     let mut resampler =
-        Fft::<f32>::new(hz as usize, RATE.hz() as usize, RESAMPLER_CHUNK, 1, FixedSync::Input)
+        Fft::<f32>::new(hz as usize, rate.hz() as usize, RESAMPLER_CHUNK, 1, FixedSync::Input)
             .expect("rates and chunk are not zero");
     let output =
         resampler.process_all(&input, mono.len(), None).expect("the output is sized by the resampler");
     to_pcm(&output.take_data())
 }
 
-fn end_of_speech(samples: &[i16]) -> Option<usize> {
-    let block = usize::try_from(RATE.samples_in(LEVEL_BLOCK_MS)).expect("a block is short");
+fn end_of_speech(samples: &[i16], rate: SampleRate) -> Option<usize> {
+    let block = usize::try_from(rate.samples_in(LEVEL_BLOCK_MS)).expect("a block is short");
     let energy =
         |block: &[i16]| block.iter().map(|&s| f64::from(s).powi(2)).sum::<f64>() / block.len() as f64;
     let loudest = samples.chunks(block).map(energy).fold(0.0, f64::max);
@@ -213,26 +217,30 @@ mod tests {
     }
 
     #[test]
-    fn every_format_gives_the_same_tone_at_24_khz() {
+    fn every_format_gives_the_same_tone_at_every_rate() {
         use hound::SampleFormat::{Float, Int};
-        let expected = tone(440, 24_000, 0.5, 0.5);
-        for (sample_rate, channels, bits_per_sample, sample_format) in [
+        let formats = [
             (24_000, 1, 16, Int),
             (8_000, 1, 16, Int),
             (16_000, 2, 24, Int),
             (22_050, 1, 32, Int),
             (44_100, 2, 32, Float),
             (48_000, 1, 8, Int),
-        ] {
+        ];
+        // The step of 8 bits; on the way from 22,050 to 16,000 Hz the filter delays by a part of a sample.
+        let rates = [(SampleRate::HZ_16K, 0.04), (SampleRate::HZ_24K, 0.012)];
+        for (to, format) in rates.into_iter().flat_map(|to| formats.map(|format| (to, format))) {
+            let ((rate, tolerance), (sample_rate, channels, bits_per_sample, sample_format)) = (to, format);
+            let expected = tone(440, rate.hz(), 0.5, 0.5);
             let spec = hound::WavSpec { channels, sample_rate, bits_per_sample, sample_format };
             let path = write_wav(spec, &tone(440, sample_rate, 0.5, 0.5));
-            let recording = Recording::load(&path).expect("a readable tone");
+            let recording = Recording::load(&path, rate).expect("a readable tone");
             let found = recording.samples();
             assert!(found.len().abs_diff(expected.len()) <= 1, "{spec:?}: {} samples", found.len());
-            // The edges ring; in between the tone must be the same, sample by sample, within the 8-bit step.
-            for n in 1_000..11_000 {
+            // The edges ring; in between the tone must be the same, sample by sample.
+            for n in 1_000..expected.len() - 1_000 {
                 let difference = (f64::from(found[n]) / 32_768.0 - expected[n]).abs();
-                assert!(difference < 0.012, "{spec:?}: sample {n} is off by {difference}");
+                assert!(difference < tolerance, "{spec:?}: sample {n} is off by {difference}");
             }
         }
     }
@@ -243,7 +251,7 @@ mod tests {
         let sample = |value: &f64| (value * 32_768.0) as i16;
         let mut samples: Vec<i16> = tone(300, 24_000, 0.4, 0.5).iter().map(sample).collect();
         samples.extend((0..12_000).map(|n| if n % 2 == 0 { 60 } else { -60 }));
-        let recording = Recording::from_samples(samples).expect("there is sound");
+        let recording = Recording::from_samples(samples, SampleRate::HZ_24K).expect("there is sound");
         assert_eq!(recording.speech_end(), 9_600);
     }
 
@@ -257,24 +265,30 @@ mod tests {
         };
         let silent = write_wav(spec, &[0.0; 4_000]);
         assert!(
-            matches!(Recording::load(&silent), Err(RecordingError::Silent { seconds, .. }) if seconds == 0.5)
+            matches!(Recording::load(&silent, SampleRate::HZ_24K), Err(RecordingError::Silent { seconds, .. }) if seconds == 0.5)
         );
         let empty = write_wav(spec, &[]);
-        assert!(matches!(Recording::load(&empty), Err(RecordingError::Silent { .. })));
+        assert!(matches!(Recording::load(&empty, SampleRate::HZ_24K), Err(RecordingError::Silent { .. })));
         let text = tempfile::NamedTempFile::new().expect("a temporary file");
         std::fs::write(text.path(), "no WAV at all, only text").expect("written");
-        assert!(matches!(Recording::load(text.path()), Err(RecordingError::Unreadable { .. })));
+        assert!(matches!(
+            Recording::load(text.path(), SampleRate::HZ_24K),
+            Err(RecordingError::Unreadable { .. })
+        ));
         let slow = write_wav(hound::WavSpec { sample_rate: 999, ..spec }, &[0.5; 800]);
-        assert!(matches!(Recording::load(&slow), Err(RecordingError::Rate { hz: 999, .. })));
+        assert!(matches!(
+            Recording::load(&slow, SampleRate::HZ_24K),
+            Err(RecordingError::Rate { hz: 999, .. })
+        ));
     }
 
     #[test]
     fn a_stored_answer_reads_back_and_a_bad_path_is_an_error() {
         let samples: Vec<i16> = (0..2_400).map(|n| n * 13).collect();
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
-        store(file.path(), &samples).expect("stored");
-        assert_eq!(Recording::load(file.path()).expect("read back").samples(), samples);
-        let nowhere = store(Path::new("/nowhere/at/all.wav"), &samples);
+        store(file.path(), &samples, SampleRate::HZ_24K).expect("stored");
+        assert_eq!(Recording::load(file.path(), SampleRate::HZ_24K).expect("read back").samples(), samples);
+        let nowhere = store(Path::new("/nowhere/at/all.wav"), &samples, SampleRate::HZ_24K);
         assert!(matches!(nowhere, Err(RecordingError::Unwritable { .. })));
     }
 }

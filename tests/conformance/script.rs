@@ -6,7 +6,7 @@
 //! | line | meaning |
 //! |---|---|
 //! | `{"config":{…}}` | only as the first line: `history_bytes_max`, `session_max_ms`, `instructions`, `images`,
-//! `image_urls`, `prologue` |
+//! `image_urls`, `default_rate`, `prologue` |
 //! | `{">":{…}}`, `{">":"text"}` | a message of the client, as an object or as raw text |
 //! | `{">binary":true}` | a binary message |
 //! | `{"vad":{…}}`, `{"stt":{…}}`, `{"speech":{…}}` | an event of a stage, see [`stage_input`] |
@@ -21,6 +21,7 @@
 
 use std::time::Duration;
 
+use antiphon::audio::SampleRate;
 use antiphon::language::Language;
 use antiphon::message::{
     AnswerEvent, CallPiece, CommitId, FailureCode, FinishReason, RateLimit, RateLimits, ResponseKey,
@@ -151,6 +152,10 @@ fn configure(config: &mut SessionConfig, with: &Value) -> Result<bool, String> {
     for (key, value) in with.as_object().ok_or("config is not an object")? {
         let number = value.as_u64().unwrap_or_default();
         match key.as_str() {
+            "default_rate" => {
+                let rate = u32::try_from(number).ok().and_then(SampleRate::new);
+                config.default_rate = rate.ok_or("not a rate")?;
+            }
             "images" => config.images = value.as_bool().ok_or("not a boolean")?,
             "image_urls" => config.image_urls = value.as_bool().ok_or("not a boolean")?,
             "history_bytes_max" => {

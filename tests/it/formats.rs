@@ -228,6 +228,25 @@ async fn a_wrong_format_is_an_error_and_changes_nothing() {
     client.close().await;
 }
 
+/// A client in the manner of huggingface/speech-to-speech's: it names no format, and means 16 kHz both ways.
+#[tokio::test]
+async fn a_session_that_names_no_format_has_the_default_rate() {
+    let server = Server::fake_with(1, &["--default-rate", "16000"]).await;
+    let mut client = Client::open(server.addr()).await;
+    let meant = AudioFormat::Pcm(SampleRate::HZ_16K);
+    let audio = &client.session()["audio"];
+    assert_eq!((&audio["input"]["format"], &audio["output"]["format"]), (&shown(meant), &shown(meant)));
+    is_answered(&mut client, 5_000, meant, meant).await;
+    let turns = json!({ "turn_detection": { "type": "server_vad" } });
+    let updated = client.update(json!({ "audio": { "input": turns } })).await;
+    assert_eq!(updated["session"]["audio"]["input"]["format"], shown(meant));
+    is_answered(&mut client, 7_000, meant, meant).await;
+    // A format that is named holds.
+    set_formats(&mut client, AudioFormat::DEFAULT, AudioFormat::Pcmu).await;
+    is_answered(&mut client, 3_000, AudioFormat::DEFAULT, AudioFormat::Pcmu).await;
+    client.close().await;
+}
+
 /// RC-016: what was sent is counted in samples; a byte of G.711 is 1/8 ms.
 #[tokio::test]
 async fn truncation_counts_the_samples_of_every_format() {

@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use antiphon::text::{WordErrors, word_errors};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::llm::{Script, ScriptedLlm};
 use crate::server::Server;
 use crate::talk::{json_of, talk};
@@ -96,4 +97,48 @@ async fn what_is_spoken_is_understood_again() {
     }
     println!("round trip {:.1} % ({} of {})", 100.0 * total.rate(), total.errors, total.words);
     assert!(total.rate() <= ROUND_TRIP_ERRORS_MAX, "{} of {} words are wrong", total.errors, total.words);
+}
+
+/// Says 16 kHz samples and a pause; what the server understood, and its answer's samples.
+async fn say_at_16_khz(client: &mut Client, samples: &[i16]) -> (String, Vec<i16>) {
+    client.stream(&[samples, &[0; 16_000]].concat()).await;
+    let heard = client.expect("conversation.item.input_audio_transcription.completed").await;
+    (text_of(&heard, "transcript"), client.answer().await.samples)
+}
+
+/// A client in the manner of huggingface/speech-to-speech's: it names no format, and means 16 kHz both ways.
+#[tokio::test]
+async fn who_names_no_format_is_understood_and_answered_at_the_default_rate() {
+    let llm = ScriptedLlm::start().await;
+    let args = ["--llm-url", &llm.url(), "--llm-model", "scripted", "--default-rate", "16000"];
+    let server = Server::real_with(1, &args).await;
+    let (mut heard, mut understood_again, mut misheard) =
+        (WordErrors::default(), WordErrors::default(), WordErrors::default());
+    for (clip, sentence) in clips().iter().zip(SENTENCES).take(2) {
+        let reader = hound::WavReader::open(&clip.path).expect("a clip of the repository");
+        assert_eq!(reader.spec().sample_rate, 16_000);
+        let samples: Vec<i16> = reader.into_samples().collect::<Result<_, _>>().expect("samples");
+        let mut client = Client::open(server.addr()).await;
+        llm.script([Script::Say(sentence.split_inclusive(' ').map(str::to_owned).collect())]);
+        let (text, answer) = say_at_16_khz(&mut client, &samples).await;
+        println!("{text:?}, said was {:?}", clip.text);
+        heard += word_errors(&clip.text, &text);
+        // What the client was told is what it says next.
+        llm.script([Script::Say(vec!["Yes.".to_owned()])]);
+        let (text, _) = say_at_16_khz(&mut client, &answer).await;
+        println!("{text:?}, told was {sentence:?}");
+        understood_again += word_errors(sentence, &text);
+        let format = json!({ "type": "audio/pcm", "rate": 24_000 });
+        client.update(json!({ "audio": { "input": { "format": format } } })).await;
+        llm.script([Script::Say(vec!["Yes.".to_owned()])]);
+        let (text, _) = say_at_16_khz(&mut client, &samples).await;
+        println!("{text:?} at 24 kHz");
+        misheard += word_errors(&clip.text, &text);
+        client.close().await;
+        server.all_units_free().await;
+    }
+    println!("heard {heard:?}, again {understood_again:?}, misheard {misheard:?}");
+    assert!(heard.rate() <= HEARING_ERRORS_MAX, "{heard:?}");
+    assert!(understood_again.rate() <= ROUND_TRIP_ERRORS_MAX, "{understood_again:?}");
+    assert!(misheard.errors > heard.errors, "the rate makes no difference: {misheard:?}");
 }

@@ -83,6 +83,28 @@ async fn a_written_question_is_answered_too_and_repeats_have_a_median() {
     assert!(text.contains("say dur=0.1 tag=99") && text.contains("first audio"), "{text}");
 }
 
+/// `talk` as a client of huggingface/speech-to-speech: it names no format.
+#[tokio::test]
+async fn a_rate_that_is_not_named_must_be_the_servers() {
+    let server = Server::fake_with(1, &["--default-rate", "16000"]).await;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (question, answer) = (folder.path().join("question.wav"), folder.path().join("answer.wav"));
+    write_wav(&question, 24_000, &[silence(200), level(1_500, 7_000), silence(300)].concat());
+    let (question, answer) = (question.to_str().expect("UTF-8"), answer.to_str().expect("UTF-8"));
+    let spoken = ["--input", question, "--output", answer, "--json"];
+    for (args, rate) in [(&["--default-rate", "16000"][..], 16_000), (&[], 24_000)] {
+        let printed = json_of(&talk(&server.url(), &[&spoken[..], args].concat()).await);
+        let stored = hound::WavReader::open(answer).expect("a WAV file");
+        assert_eq!(
+            (stored.spec().sample_rate, stored.len(), &printed["audio_s"]),
+            (rate, rate / 2, &0.5.into())
+        );
+    }
+    let other = talk(&server.url(), &["--default-rate", "8000", "--text", "say dur=0.1 tag=1"]).await;
+    is_refused(&other, "at 16000 Hz, and --default-rate says 8000 Hz");
+    server.all_units_free().await;
+}
+
 #[tokio::test]
 async fn what_goes_wrong_is_one_clear_line() {
     let server = Server::fake(1).await;

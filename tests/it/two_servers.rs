@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use antiphon::audio::SampleRate;
 use antiphon::talk::Recording;
 
 use crate::client::Client;
@@ -16,7 +17,7 @@ async fn one_server_hears_thinks_and_speaks_for_another() {
     let args = ["--stt-url", &url, "--stt-format", "verbose_json", "--tts-url", &url, "--llm-url", &url];
     let server = behind.real_beside(1, &args).await;
     let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech/austen-0880.wav");
-    let recording = Recording::load(&clip).expect("a clip of the repository");
+    let recording = Recording::load(&clip, SampleRate::HZ_24K).expect("a clip of the repository");
     let mut client = Client::open(server.addr()).await;
     for turn in 1..=2 {
         client.stream(&[recording.samples(), &silence(1_000)].concat()).await;

@@ -11,7 +11,8 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
 use super::TalkError;
-use super::recording::{RATE, Recording};
+use super::recording::Recording;
+use crate::audio::SampleRate;
 use crate::clock::now;
 use crate::message::Moment;
 
@@ -34,6 +35,26 @@ pub enum Question {
     Spoken(Recording),
     /// Written; the answer is spoken all the same.
     Written(String),
+}
+
+/// Sample rate of a session's PCM, in and out, and whether the server is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TalkRate {
+    /// 24 kHz, named in a `session.update`.
+    Named,
+    /// Rate that the server has by default.
+    Unnamed(SampleRate),
+}
+
+impl TalkRate {
+    /// Samples per second.
+    #[must_use]
+    pub const fn get(self) -> SampleRate {
+        match self {
+            Self::Named => SampleRate::HZ_24K,
+            Self::Unnamed(rate) => rate,
+        }
+    }
 }
 
 /// When things reached this client, counted from the end of the user's speech (a written question: from its
@@ -59,8 +80,10 @@ pub struct Answer {
     pub transcript: Option<String>,
     /// The answer's text.
     pub reply: String,
-    /// The answer's audio, mono, 24 kHz.
+    /// The answer's audio, mono.
     pub samples: Vec<i16>,
+    /// Samples per second of that audio.
+    pub rate: SampleRate,
     /// When things happened.
     pub times: Times,
     /// The latest append, against its intended time, milliseconds. Above some milliseconds, this machine was too busy
@@ -68,15 +91,20 @@ pub struct Answer {
     pub client_late_ms: f64,
 }
 
-/// Opens a session at `url`, asks, and waits for the whole answer.
+/// Opens a session at `url`, asks, and waits for the whole answer. A recording must be at `rate`.
 ///
 /// Audio goes out in 20 ms appends at absolute deadlines, each when its last sample would have been spoken; after the
 /// recording follows silence, as from an open microphone. Thread: any, on a tokio runtime with time and network.
 ///
 /// # Errors
-/// [`TalkError`]: no connection, no free unit, an `error` event, a failed response, or no answer within
-/// `answer_limit` of the end of the recording.
-pub async fn converse(url: &str, question: &Question, answer_limit: Duration) -> Result<Answer, TalkError> {
+/// [`TalkError`]: no connection, no free unit, a server with another default rate, an `error` event, a failed response, or no
+/// answer within `answer_limit` of the end of the recording.
+pub async fn converse(
+    url: &str,
+    question: &Question,
+    rate: TalkRate,
+    answer_limit: Duration,
+) -> Result<Answer, TalkError> {
     let connect = connect_async_with_config(url, Some(WebSocketConfig::default()), true);
     let (socket, _) = timeout(OPENING_LIMIT, connect)
         .await
@@ -87,7 +115,7 @@ pub async fn converse(url: &str, question: &Question, answer_limit: Duration) ->
         .map_err(|source| TalkError::Connect { url: url.to_owned(), source: Box::new(source) })?;
     let (mut sink, mut events) = socket.split();
 
-    let opening = open_session(&mut sink, &mut events);
+    let opening = open_session(&mut sink, &mut events, rate);
     timeout(OPENING_LIMIT, opening).await.map_err(|_| TalkError::Silent {
         waited_for: "the session",
         seconds: OPENING_LIMIT.as_secs_f64(),
@@ -97,8 +125,9 @@ pub async fn converse(url: &str, question: &Question, answer_limit: Duration) ->
     let mut latest = Duration::ZERO;
     let (turn, answered) = match question {
         Question::Spoken(recording) => {
-            let mut turn = Turn::new(start + duration_of(recording.speech_end()), true);
-            let spoken_at = start + duration_of(recording.samples().len());
+            let lasts = |samples| duration_of(samples, recording.rate());
+            let mut turn = Turn::new(start + lasts(recording.speech_end()), true);
+            let spoken_at = start + lasts(recording.samples().len());
             let answered = {
                 let hear = hear(&mut events, &mut turn, spoken_at + APPEND, answer_limit);
                 tokio::pin!(hear);
@@ -106,7 +135,7 @@ pub async fn converse(url: &str, question: &Question, answer_limit: Duration) ->
                     biased;
                     heard = &mut hear => heard,
                     // A socket that takes no more has usually said why: the reader knows.
-                    Err(unsent) = speak(&mut sink, recording.samples(), start, &mut latest) => {
+                    Err(unsent) = speak(&mut sink, recording, start, &mut latest) => {
                         hear.await.and(Err(unsent))
                     }
                 }
@@ -126,22 +155,22 @@ pub async fn converse(url: &str, question: &Question, answer_limit: Duration) ->
     let _ = sink.send(Message::Close(None)).await;
     let _ = timeout(CLOSING_LIMIT, async { while let Some(Ok(_)) = events.next().await {} }).await;
     answered?;
-    turn.into_answer(latest)
+    turn.into_answer(rate.get(), latest)
 }
 
-/// Sends `samples` and then silence, forever, one append per deadline; ends only by an error.
+/// Sends `recording` and then silence, forever, one append per deadline; ends only by an error.
 async fn speak<S>(
     sink: &mut S,
-    samples: &[i16],
+    recording: &Recording,
     start: Moment,
     latest: &mut Duration,
 ) -> Result<(), TalkError>
 where
     S: Sink<Message, Error = SocketError> + Unpin,
 {
-    let per_append = usize::try_from(RATE.samples_in(APPEND_MS)).expect("an append is short");
+    let per_append = usize::try_from(recording.rate().samples_in(APPEND_MS)).expect("an append is short");
     let silence = append_event(&vec![0; per_append]);
-    let mut chunks = samples.chunks(per_append);
+    let mut chunks = recording.samples().chunks(per_append);
     let mut due = start;
     loop {
         due = due + APPEND;
@@ -176,23 +205,36 @@ where
     Ok(())
 }
 
-async fn open_session<S, E>(sink: &mut S, events: &mut E) -> Result<(), TalkError>
+async fn open_session<S, E>(sink: &mut S, events: &mut E, rate: TalkRate) -> Result<(), TalkError>
 where
     S: Sink<Message, Error = SocketError> + Unpin,
     E: Stream<Item = Result<Message, SocketError>> + Unpin,
 {
-    expect_event(events, "session.created").await?;
-    let format = json!({ "type": "audio/pcm", "rate": RATE.hz() });
-    let audio = json!({
-        "input": { "format": format, "turn_detection": { "type": "server_vad" } },
-        "output": { "format": format },
-    });
+    let created = expect_event(events, "session.created").await?;
+    let mut audio = json!({ "input": { "turn_detection": { "type": "server_vad" } } });
+    match rate {
+        TalkRate::Named => {
+            let format = json!({ "type": "audio/pcm", "rate": rate.get().hz() });
+            audio["input"]["format"] = format.clone();
+            audio["output"] = json!({ "format": format });
+        }
+        TalkRate::Unnamed(rate) => check_rate(&created["session"]["audio"], rate.hz())?,
+    }
     send(sink, &json!({ "type": "session.update", "session": { "type": "realtime", "audio": audio } }))
         .await?;
-    expect_event(events, "session.updated").await
+    expect_event(events, "session.updated").await.map(drop)
 }
 
-async fn expect_event<E>(events: &mut E, expected: &str) -> Result<(), TalkError>
+/// Checks that a session with this `audio` is at `hz`, as far as the server says.
+fn check_rate(audio: &Value, hz: u32) -> Result<(), TalkError> {
+    let rates = ["input", "output"].iter().filter_map(|side| audio[side]["format"]["rate"].as_u64());
+    match rates.into_iter().find(|server_hz| *server_hz != u64::from(hz)) {
+        Some(server_hz) => Err(TalkError::OtherRate { server_hz, hz }),
+        None => Ok(()),
+    }
+}
+
+async fn expect_event<E>(events: &mut E, expected: &str) -> Result<Value, TalkError>
 where
     E: Stream<Item = Result<Message, SocketError>> + Unpin,
 {
@@ -200,7 +242,7 @@ where
         let event = next_event(events).await?;
         match event["type"].as_str() {
             Some("error") => return Err(error_of(&event["error"])),
-            Some(kind) if kind == expected => return Ok(()),
+            Some(kind) if kind == expected => return Ok(event),
             _ => {}
         }
     }
@@ -246,8 +288,8 @@ fn append_event(samples: &[i16]) -> String {
     format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#)
 }
 
-fn duration_of(samples: usize) -> Duration {
-    Duration::from_secs_f64(samples as f64 / f64::from(RATE.hz()))
+fn duration_of(samples: usize, rate: SampleRate) -> Duration {
+    Duration::from_secs_f64(samples as f64 / f64::from(rate.hz()))
 }
 
 fn shortened(text: &str) -> String {
@@ -399,7 +441,7 @@ impl Turn {
         }
     }
 
-    fn into_answer(self, latest: Duration) -> Result<Answer, TalkError> {
+    fn into_answer(self, rate: SampleRate, latest: Duration) -> Result<Answer, TalkError> {
         let millis = |from: Moment, to: Moment| to.since(from).as_secs_f64() * 1_000.0;
         let since_end = |at: Moment| millis(self.speech_end, at) - millis(at, self.speech_end);
         let transcripts: Vec<_> = self.utterances.iter().filter_map(|(_, text)| text.as_deref()).collect();
@@ -420,6 +462,7 @@ impl Turn {
             transcript,
             reply: replies.join(" "),
             samples: self.answers.iter().flat_map(|answer| &answer.samples).copied().collect(),
+            rate,
             times,
             client_late_ms: latest.as_secs_f64() * 1_000.0,
         })

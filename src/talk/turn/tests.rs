@@ -16,17 +16,26 @@ async fn ask<F: Future<Output = ()>>(
     limit: Duration,
     script: impl FnOnce(Server) -> F,
 ) -> Result<Answer, TalkError> {
+    ask_at(TalkRate::Named, question, limit, script).await
+}
+
+async fn ask_at<F: Future<Output = ()>>(
+    rate: TalkRate,
+    question: Question,
+    limit: Duration,
+    script: impl FnOnce(Server) -> F,
+) -> Result<Answer, TalkError> {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("ws://{}/v1/realtime", listener.local_addr().expect("bound"));
     let serve = async {
         let (stream, _) = listener.accept().await.expect("one client");
         script(accept_async(stream).await.expect("an upgrade")).await;
     };
-    join(converse(&url, &question, limit), serve).await.0
+    join(converse(&url, &question, rate, limit), serve).await.0
 }
 
 fn question() -> Question {
-    Question::Spoken(Recording::from_samples(vec![1_000; 2_400]).expect("there is sound"))
+    Question::Spoken(Recording::from_samples(vec![1_000; 2_400], SampleRate::HZ_24K).expect("there is sound"))
 }
 
 async fn emit(server: &mut Server, events: &[Value]) {
@@ -130,6 +139,38 @@ async fn a_written_question_needs_no_transcript() {
 }
 
 #[tokio::test]
+async fn a_rate_that_is_not_named_is_the_servers() {
+    let rate = TalkRate::Unnamed(SampleRate::HZ_16K);
+    for (format, fits) in [
+        (json!({ "type": "audio/pcm", "rate": 16_000 }), true),
+        // A server that does not say.
+        (Value::Null, true),
+        (json!({ "type": "audio/pcm", "rate": 24_000 }), false),
+    ] {
+        let question = Question::Written("Hello".to_owned());
+        let answer = ask_at(rate, question, Duration::from_secs(20), async |mut server| {
+            let audio = json!({ "input": { "format": format }, "output": { "format": format } });
+            emit(&mut server, &[json!({ "type": "session.created", "session": { "audio": audio } })]).await;
+            let Some(update) = received(&mut server).await else { return };
+            let expected = json!({ "input": { "turn_detection": { "type": "server_vad" } } });
+            assert_eq!(update["session"]["audio"], expected);
+            emit(&mut server, &[json!({ "type": "session.updated", "session": {} })]).await;
+            emit(&mut server, &response("resp_1", "Hi.", &[4, 5], "completed")).await;
+            drained(&mut server).await;
+        });
+        match answer.await {
+            Ok(answer) => assert!(fits && answer.rate == SampleRate::HZ_16K, "{answer:?}"),
+            Err(error) => {
+                assert!(
+                    !fits && error.to_string().contains("24000 Hz, and --default-rate says 16000 Hz"),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_an_error_and_a_failed_response_are_told_apart() {
     let refused = ask(question(), Duration::from_secs(20), async |mut server| {
         let error = json!({ "type": "session_limit_reached", "message": "all 1 units are in use" });
@@ -209,7 +250,9 @@ async fn no_server_is_one_clear_line() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("ws://{}/v1/realtime", listener.local_addr().expect("bound"));
     drop(listener);
-    let refused = converse(&url, &question(), Duration::from_secs(1)).await.expect_err("nobody listens");
+    let refused = converse(&url, &question(), TalkRate::Named, Duration::from_secs(1))
+        .await
+        .expect_err("nobody listens");
     assert!(matches!(refused, TalkError::Connect { .. }));
     assert!(refused.to_string().starts_with(&url) && refused.to_string().lines().count() == 1, "{refused}");
 }
