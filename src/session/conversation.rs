@@ -157,8 +157,8 @@ impl Conversation {
         self.spoken.push_back((id.clone(), spoken));
     }
 
-    /// Cuts the answer `id` to its first `end_ms` milliseconds and returns the item. `open` is what the answer has said so far,
-    /// if it is being made; text that it says later is cut as well.
+    /// Cuts the answer `id` to its first `end_ms` milliseconds and returns the item. `open` is the part of the answer that
+    /// has been said so far, if the answer is still being made; text that is said later is cut as well.
     ///
     /// # Errors
     /// When the item is no spoken answer, or less of it has been sent or was left by the last cut.

@@ -16,7 +16,7 @@ use crate::protocol::{
 use super::response::{Wait, failure};
 use super::settings::{patience_ms, set_language};
 use super::timer::Timer;
-use super::turn::{CommittedItem, Speech, Turn, TurnState};
+use super::turn::{CommittedItem, OpenSpeech, Turn, TurnState};
 use super::{Command, MICROPHONE_GAP, Phase, Session};
 
 /// Transcripts that may arrive before the commit that they belong to; they come through another ring. One per
@@ -155,7 +155,7 @@ impl Session {
     fn speech_started(&mut self, utterance: UtteranceId, start_ms: u32, now: Moment) {
         let item = ItemId::fresh();
         self.hearing.turns.retain(|turn| !turn.is_open());
-        self.hearing.set(utterance, TurnState::Speaking(Speech { item: item.clone(), start_ms }));
+        self.hearing.set(utterance, TurnState::Speaking(OpenSpeech { item: item.clone(), start_ms }));
         self.hearing.heard_at = now;
         if let Some(gap) = self.microphone_gap_after() {
             self.timers.set(Timer::MicrophoneGap, now + gap);
@@ -192,7 +192,7 @@ impl Session {
         let by_detector = commit.is_none() || matches!(asked, Some(Asked::Gap));
         let state = self.hearing.turn(utterance).map(|turn| turn.state.clone());
         let item = match state {
-            Some(TurnState::Speaking(Speech { item, start_ms })) => {
+            Some(TurnState::Speaking(OpenSpeech { item, start_ms })) => {
                 self.timers.stop(Timer::MicrophoneGap);
                 if by_detector {
                     let audio_end_ms = start_ms.saturating_add(audio_ms);
@@ -200,7 +200,7 @@ impl Session {
                 }
                 item
             }
-            Some(TurnState::Stopped(Speech { item, .. })) => item,
+            Some(TurnState::Stopped(OpenSpeech { item, .. })) => item,
             Some(TurnState::Early | TurnState::Committed(_)) | None => ItemId::fresh(),
         };
         // Utterances are counted up: an older one that was not committed has been cleared.

@@ -14,9 +14,9 @@ const TRANSCRIPT_BYTES_MAX: usize = 64 * 1_024;
 #[derive(Clone, Debug)]
 pub(super) enum TurnState {
     /// The detector hears speech.
-    Speaking(Speech),
+    Speaking(OpenSpeech),
     /// The speech has ended; the detector's commit is on its way.
-    Stopped(Speech),
+    Stopped(OpenSpeech),
     /// The transcript has come first, through another ring; the detector's commit is on its way.
     Early,
     /// The turn is an item of the conversation.
@@ -25,7 +25,7 @@ pub(super) enum TurnState {
 
 /// Speech that the client has been told of.
 #[derive(Clone, Debug)]
-pub(super) struct Speech {
+pub(super) struct OpenSpeech {
     /// Item that the speech will be.
     pub(super) item: ItemId,
     /// Start of the audio, prefix included, milliseconds of the session.

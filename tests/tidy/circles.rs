@@ -8,25 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::module::Module;
 use crate::source::{Source, library, tidy};
 
-/// Circles that are not cut yet: their files below `src/`, and why they need each other. A circle of some of the files is
-/// known too.
-const KNOWN: &[(&[&str], &str)] = &[
-    (
-        &[
-            "protocol/client_event.rs",
-            "protocol/item.rs",
-            "protocol/response_request.rs",
-            "protocol/session_update.rs",
-            "protocol/tool.rs",
-        ],
-        "client_event defines bounds, and session_update and response_request share what both set",
-    ),
-    (
-        &["protocol/encode.rs", "protocol/response_object.rs", "protocol/server_event.rs"],
-        "encode defines how seconds are written",
-    ),
-];
-
 /// The index of the module that `path` is in, behind re-exports.
 fn resolve(path: &[String], modules: &[Module<'_>], index: &BTreeMap<&[String], usize>) -> Option<usize> {
     let length = (1..=path.len()).rev().find(|length| index.contains_key(&path[..*length]))?;
@@ -72,14 +53,7 @@ fn circles(sources: &[Source]) -> Vec<Vec<&str>> {
 #[test]
 fn files_do_not_need_each_other() {
     let sources = library();
-    let circles = circles(&sources);
-    let below_src = |path: &str| path["src/".len()..].to_owned();
-    let is_of =
-        |circle: &[&str], files: &[&str]| circle.iter().all(|path| files.contains(&below_src(path).as_str()));
-    let new = circles.iter().filter(|circle| !KNOWN.iter().any(|(files, _)| is_of(circle, files)));
-    tidy(new.map(|circle| format!("a circle: {}", circle.join(" ↔ "))));
-    let cut = KNOWN.iter().filter(|(files, _)| !circles.iter().any(|circle| is_of(circle, files)));
-    tidy(cut.map(|(files, _)| format!("cut, take it out of the list: {}", files.join(" ↔ "))));
+    tidy(circles(&sources).iter().map(|circle| format!("a circle: {}", circle.join(" ↔ "))));
 }
 
 #[test]

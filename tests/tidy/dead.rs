@@ -23,7 +23,6 @@ const UNUSED: &[(&str, &[&str], &str)] = &[
         ],
         "read and written by name, in the section of a profile",
     ),
-    ("protocol/error.rs", &["slow_reader"], "goes with the events that are written by derive"),
 ];
 
 /// The public names that `tokens` declare, with their lines: items and fields. Modules are not among them.

@@ -97,8 +97,8 @@ pub struct Answer {
 /// recording follows silence, as from an open microphone. Thread: any, on a tokio runtime with time and network.
 ///
 /// # Errors
-/// [`TalkError`]: no connection, no free unit, a server with another default rate, an `error` event, a failed response, or no
-/// answer within `answer_limit` of the end of the recording.
+/// [`TalkError`]: no connection, no free unit, a server with another default rate, an `error` event, a failed response, or
+/// no answer within `answer_limit` of the end of the recording.
 pub async fn converse(
     url: &str,
     question: &Question,
@@ -126,7 +126,7 @@ pub async fn converse(
     let (turn, answered) = match question {
         Question::Spoken(recording) => {
             let lasts = |samples| duration_of(samples, recording.rate());
-            let mut turn = Turn::new(start + lasts(recording.speech_end()), true);
+            let mut turn = TurnProgress::new(start + lasts(recording.speech_end()), true);
             let spoken_at = start + lasts(recording.samples().len());
             let answered = {
                 let hear = hear(&mut events, &mut turn, spoken_at + APPEND, answer_limit);
@@ -143,7 +143,7 @@ pub async fn converse(
             (turn, answered)
         }
         Question::Written(text) => {
-            let mut turn = Turn::new(start, false);
+            let mut turn = TurnProgress::new(start, false);
             for event in written(text) {
                 send(&mut sink, &event).await?;
             }
@@ -186,7 +186,12 @@ where
 }
 
 /// Reads events until the turn is over.
-async fn hear<S>(events: &mut S, turn: &mut Turn, spoken_at: Moment, limit: Duration) -> Result<(), TalkError>
+async fn hear<S>(
+    events: &mut S,
+    turn: &mut TurnProgress,
+    spoken_at: Moment,
+    limit: Duration,
+) -> Result<(), TalkError>
 where
     S: Stream<Item = Result<Message, SocketError>> + Unpin,
 {
@@ -329,7 +334,7 @@ struct Incoming {
 /// A recording with pauses may make several turns, and an answer to the first may be cut off by the second. The turn
 /// is answered when all that was heard is transcribed, no response is open, and the last utterance has its answer.
 #[derive(Debug)]
-struct Turn {
+struct TurnProgress {
     speech_end: Moment,
     is_spoken: bool,
     /// Utterances in their order; the text is there once they are transcribed.
@@ -342,7 +347,7 @@ struct Turn {
     transcribed: Option<Moment>,
 }
 
-impl Turn {
+impl TurnProgress {
     fn new(speech_end: Moment, is_spoken: bool) -> Self {
         Self {
             speech_end,
