@@ -8,9 +8,6 @@ const FILE_LINES_MAX: usize = 500;
 /// Lines of one function.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Functions that are longer and have to be split: file and name.
-const LONGER: &[(&str, &str)] = &[("src/server.rs", "run_edge")];
-
 /// Columns of a comment; rustfmt sees to the code.
 const COMMENT_COLUMNS_MAX: usize = 125;
 
@@ -26,9 +23,7 @@ fn too_large(path: &str, text: &str) -> Vec<String> {
             wrong.push(format!("{path}:{}: a comment of more than {COMMENT_COLUMNS_MAX} columns", at + 1));
         }
         let length = if is_function(line) { function_lines(&lines[at..]) } else { 0 };
-        if length > FUNCTION_LINES_MAX
-            && !LONGER.iter().any(|(file, name)| *file == path && line.contains(name))
-        {
+        if length > FUNCTION_LINES_MAX {
             let place = at + 1;
             wrong.push(format!("{path}:{place}: a function of {length} lines, at most {FUNCTION_LINES_MAX}"));
         }
