@@ -82,7 +82,7 @@ impl SttPort {
             }
             let frame_len = match self.speech.peek_live(unit)? {
                 Envelope::Item { item: SpeechItem::Frame(frame), .. } => usize::from(frame.len),
-                _ => 0,
+                Envelope::Item { .. } | Envelope::SessionEnd(_) => 0,
             };
             if let Some((epoch, utterance)) = self.open
                 && self.audio.len() + frame_len > UTTERANCE_SAMPLES_MAX
