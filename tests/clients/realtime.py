@@ -302,7 +302,8 @@ class Scenarios:
             item_id = response.output[0].id
             whole_ms = len(audio) // 48
             items = connection.conversation.item
-            await items.truncate(item_id=item_id, content_index=0, audio_end_ms=whole_ms + 1, event_id="too_long")
+            # A part of a millisecond counts as a whole one.
+            await items.truncate(item_id=item_id, content_index=0, audio_end_ms=whole_ms + 2, event_id="too_long")
             while (event := await strict.event()).type != "error":
                 pass
             expect((event.error.event_id, event.error.param), ("too_long", "audio_end_ms"), "the error")
