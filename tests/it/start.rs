@@ -145,7 +145,9 @@ async fn while_models_are_fetched_clients_are_told_that_the_server_starts() {
     let bare = Bare::new();
     std::fs::write(bare.path("hold"), "").expect("writable");
     let mut child = bare.serve(&["--port", "0"]).spawn().expect("the program runs");
-    let address = bound(&mut lines_of(&mut child)).await;
+    // Kept to the end: a server that finds its standard error closed ends.
+    let mut lines = lines_of(&mut child);
+    let address = bound(&mut lines).await;
 
     let json_of = |(status, body): (u16, String)| -> (u16, Value) {
         (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
