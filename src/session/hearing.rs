@@ -37,6 +37,8 @@ pub(super) struct Hearing {
     heard_at: Moment,
     /// Audio that has come, microseconds.
     audio_us: u64,
+    /// Audio that had come when the last answer ended, milliseconds.
+    idle_from_ms: u32,
 }
 
 /// What was asked of the detector.
@@ -68,6 +70,11 @@ impl Hearing {
     /// Audio that has come in the session, milliseconds.
     pub(super) fn audio_ms(&self) -> u32 {
         u32::try_from(self.audio_us / 1_000).unwrap_or(u32::MAX)
+    }
+
+    /// Begins the silence that may become a turn of its own.
+    pub(super) fn begin_idle(&mut self) {
+        self.idle_from_ms = self.audio_ms();
     }
 
     /// Everything that was committed, or that the client has asked to commit, and that has no transcript yet.
@@ -207,7 +214,7 @@ impl Session {
         self.hearing.turns.retain(|turn| turn.is_committed() || turn.utterance >= utterance);
         self.hearing.last_committed = self.hearing.last_committed.max(Some(utterance));
         self.timers.stop(Timer::Idle);
-        self.heard_ms = self.heard_ms.saturating_add(audio_ms);
+        self.unanswered.audio_ms = self.unanswered.audio_ms.saturating_add(audio_ms);
         let previous_item_id = self.conversation.last();
         self.send(ServerEvent::Committed { previous_item_id, item_id: item.clone() });
         let message = Item::heard(item.clone(), ItemStatus::InProgress, Content::InputAudio(None));
@@ -321,7 +328,7 @@ impl Session {
         if let Some((done, previous_item_id)) = self.conversation.hear(&item, status, heard) {
             self.send(ServerEvent::ItemDone { previous_item_id, item: Box::new(done) });
         }
-        self.owed |= answer && outcome.is_ok() && !words.is_empty();
+        self.unanswered.is_owed |= answer && outcome.is_ok() && !words.is_empty();
         if self.settings.transcription.is_some() {
             let (item_id, content_index) = (item, OnlyPart);
             if self.settings.kind == SessionKind::Transcription && !words.is_empty() {
@@ -354,7 +361,11 @@ impl Session {
         let detection = self.settings.turn_detection;
         let interrupted =
             self.hearing.is_open() && detection.is_some_and(|detection| detection.interrupt_response);
-        if !self.owed || interrupted || self.response.is_some() || self.hearing.owing().next().is_some() {
+        if !self.unanswered.is_owed
+            || interrupted
+            || self.response.is_some()
+            || self.hearing.owing().next().is_some()
+        {
             return;
         }
         if self.phase == Phase::Open && self.settings.kind == SessionKind::Realtime {
@@ -368,7 +379,7 @@ impl Session {
             return;
         }
         let (item_id, audio_start_ms, audio_end_ms) =
-            (ItemId::fresh(), self.idle_from_ms, self.hearing.audio_ms());
+            (ItemId::fresh(), self.hearing.idle_from_ms, self.hearing.audio_ms());
         self.send(ServerEvent::TimeoutTriggered { audio_start_ms, audio_end_ms, item_id: item_id.clone() });
         let previous_item_id = self.conversation.last();
         self.send(ServerEvent::Committed { previous_item_id, item_id: item_id.clone() });

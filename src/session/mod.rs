@@ -189,6 +189,24 @@ enum Phase {
     Closed,
 }
 
+/// Settings that the client can no longer change.
+#[derive(Debug)]
+struct Fixed {
+    /// Purpose of the session, once the client has named one.
+    kind: bool,
+    /// Voice, once audio has been sent.
+    voice: bool,
+}
+
+/// Speech of the user that no response has answered.
+#[derive(Debug, Default)]
+struct Unanswered {
+    /// A response is due: the detector has ended a turn, and its transcript says something.
+    is_owed: bool,
+    /// Audio of the committed turns, milliseconds.
+    audio_ms: u32,
+}
+
 /// One client's protocol state. See the module's documentation for how to drive it.
 #[derive(Debug)]
 pub struct Session {
@@ -200,8 +218,7 @@ pub struct Session {
     settings: SessionObject,
     /// What `settings` were in the beginning.
     defaults: Box<SessionObject>,
-    /// The client has said what the session is for.
-    kind_fixed: bool,
+    fixed: Fixed,
     conversation: Conversation,
     hearing: Hearing,
     /// The response that has the unit: its voice, or the place at the end of the conversation.
@@ -209,10 +226,7 @@ pub struct Session {
     /// Responses out of band and in text, oldest first.
     asides: Vec<Response>,
     next_response: u32,
-    /// A turn of the user waits for its answer.
-    owed: bool,
-    /// Audio has been sent, so the voice is fixed.
-    has_spoken: bool,
+    unanswered: Unanswered,
     /// What the voice was told last.
     voice: TtsSettings,
     /// What the recogniser was told last.
@@ -220,10 +234,6 @@ pub struct Session {
     user_language: UserLanguage,
     /// Whether the model is told of it.
     language_prompt: bool,
-    /// Audio of the user that no response has answered.
-    heard_ms: u32,
-    /// Audio that had come when the user fell silent.
-    idle_from_ms: u32,
     /// When the input at hand came.
     now: Moment,
     timers: Timers,
@@ -244,20 +254,17 @@ impl Session {
             image_urls: config.image_urls,
             defaults: Box::new(settings.clone()),
             settings,
-            kind_fixed: kind.is_some(),
+            fixed: Fixed { kind: kind.is_some(), voice: false },
             conversation: Conversation::new(config.history_bytes_max),
             hearing: Hearing::default(),
             response: None,
             asides: Vec::new(),
             next_response: 0,
-            owed: false,
-            has_spoken: false,
+            unanswered: Unanswered::default(),
             voice: TtsSettings::default(),
             hints: SpeechHints::default(),
             user_language: UserLanguage::default(),
             language_prompt: config.language_prompt,
-            heard_ms: 0,
-            idle_from_ms: 0,
             now,
             timers: Timers::default(),
             phase: Phase::Open,
@@ -343,13 +350,13 @@ impl Session {
     fn update(&mut self, update: SessionUpdate) -> Result<(), Fault> {
         let kind = update.kind.unwrap_or(self.settings.kind);
         let has_begun = self.next_response > 0 || self.conversation.last().is_some();
-        if kind != self.settings.kind && (self.kind_fixed || has_begun) {
+        if kind != self.settings.kind && (self.fixed.kind || has_begun) {
             return Err(Fault::KindFixed { current: self.settings.kind.as_str() });
         }
         let named = update.kind.is_some();
-        let mut next = settings::updated(&self.settings, &self.defaults, update, self.has_spoken)?;
+        let mut next = settings::updated(&self.settings, &self.defaults, update, self.fixed.voice)?;
         next.kind = kind;
-        self.kind_fixed |= named;
+        self.fixed.kind |= named;
         if next.input_format != self.settings.input_format {
             self.command(Command::InputFormat(next.input_format));
         }

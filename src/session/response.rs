@@ -31,8 +31,8 @@ pub(super) struct Response {
     pub(super) format: AudioFormat,
     pub(super) voice: String,
     pub(super) metadata: Option<Map<String, Value>>,
-    /// What it is to answer; `None`: the model has been asked.
-    pub(super) question: Option<Box<Question>>,
+    /// The prompt that is not sent yet; `None`: the model has been asked.
+    pub(super) pending: Option<Box<PendingPrompt>>,
     /// Items that are done.
     done: Vec<Item>,
     open: Option<Open>,
@@ -48,9 +48,9 @@ pub(super) struct Response {
     pub(super) played_until: Option<Moment>,
 }
 
-/// What a response is to answer, until the model is asked.
+/// Parts of the prompt of a response, until the model is asked.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct PendingPrompt {
     /// What the user said before the response and is not all transcribed.
     pub(super) waits: Vec<Wait>,
     pub(super) instructions: Option<String>,
@@ -78,8 +78,8 @@ enum Open {
 }
 
 impl Response {
-    /// A response to `question` that nobody has been told of.
-    pub(super) fn new(key: ResponseKey, question: Question) -> Self {
+    /// A response to `pending` that no client has been told of.
+    pub(super) fn new(key: ResponseKey, pending: PendingPrompt) -> Self {
         Self {
             key,
             id: ResponseId::fresh(),
@@ -89,7 +89,7 @@ impl Response {
             format: AudioFormat::DEFAULT,
             voice: String::new(),
             metadata: None,
-            question: Some(Box::new(question)),
+            pending: Some(Box::new(pending)),
             done: Vec::new(),
             open: None,
             blank: String::new(),

@@ -12,7 +12,7 @@ use crate::protocol::{
 
 use super::conversation::Conversation;
 use super::outbox::Outbox;
-use super::response::{Question, Response, Wait, failure};
+use super::response::{PendingPrompt, Response, Wait, failure};
 use super::timer::Timer;
 use super::{ASIDES_MAX, Command, Phase, Session, prompt, settings};
 use crate::message::ChatMessage;
@@ -35,7 +35,7 @@ impl Session {
             }
             _ => {}
         }
-        if self.has_spoken
+        if self.fixed.voice
             && modality == Modality::Audio
             && let Some(asked) = request.voice.as_ref().filter(|asked| **asked != self.settings.voice)
         {
@@ -94,7 +94,7 @@ impl Session {
             input,
         } = request;
         let settings = &self.settings;
-        let question = Question {
+        let pending = PendingPrompt {
             waits: self.hearing.unsettled(),
             instructions,
             input,
@@ -103,7 +103,7 @@ impl Session {
             parallel_tool_calls: parallel_tool_calls.or(settings.parallel_tool_calls),
             reasoning: reasoning.or(settings.reasoning),
         };
-        let mut response = Response::new(ResponseKey(self.next_response), question);
+        let mut response = Response::new(ResponseKey(self.next_response), pending);
         self.next_response = self.next_response.wrapping_add(1);
         response.out_of_band = out_of_band;
         response.modality = modality.unwrap_or(settings.output_modality);
@@ -140,7 +140,7 @@ impl Session {
             }
             (Some(_), _) => {
                 // The client wants silence, also for what its cancelled response has kept waiting.
-                self.owed = false;
+                self.unanswered.is_owed = false;
                 self.command(Command::BumpGeneration);
                 self.stop_response(StatusDetails::ClientCancelled);
                 return Ok(());
@@ -154,12 +154,12 @@ impl Session {
     pub(super) fn replace_wait(&mut self, from: Wait, to: Option<Wait>) {
         let mut settled = Vec::new();
         for response in self.response.iter_mut().chain(&mut self.asides) {
-            let Some(question) = &mut response.question else { continue };
-            let Some(at) = question.waits.iter().position(|wait| *wait == from) else { continue };
+            let Some(pending) = &mut response.pending else { continue };
+            let Some(at) = pending.waits.iter().position(|wait| *wait == from) else { continue };
             match to {
-                Some(to) => question.waits[at] = to,
+                Some(to) => pending.waits[at] = to,
                 None => {
-                    question.waits.swap_remove(at);
+                    pending.waits.swap_remove(at);
                     settled.push(response.key);
                 }
             }
@@ -174,15 +174,14 @@ impl Session {
         let Some(response) = self.response.iter_mut().chain(&mut self.asides).find(|it| it.key == key) else {
             return;
         };
-        let Some(question) = response.question.take_if(|question| question.waits.is_empty()) else {
+        let Some(pending) = response.pending.take_if(|pending| pending.waits.is_empty()) else {
             return;
         };
         if !response.out_of_band {
             // Everything that has been said is in the conversation now: this answer is the answer to it.
-            self.owed = false;
-            response.heard_ms = std::mem::take(&mut self.heard_ms);
+            response.heard_ms = std::mem::take(&mut self.unanswered).audio_ms;
         }
-        let reads_conversation = question.input.is_none();
+        let reads_conversation = pending.input.is_none();
         let tokens_max = match response.tokens_max {
             MaxTokens::Unlimited => None,
             MaxTokens::AtMost(tokens) => Some(tokens),
@@ -197,8 +196,8 @@ impl Session {
             self.finish_response(key, ResponseStatus::Failed(error), None);
             return;
         }
-        let Question { instructions, input, tools, tool_choice, parallel_tool_calls, reasoning, .. } =
-            *question;
+        let PendingPrompt { instructions, input, tools, tool_choice, parallel_tool_calls, reasoning, .. } =
+            *pending;
         let told = language.filter(|_| self.language_prompt && reads_conversation);
         let messages = self.messages(instructions, input, told);
         let tool_choice = if tools.is_empty() { ToolChoice::Auto } else { tool_choice };
@@ -289,7 +288,7 @@ impl Session {
     }
 
     fn is_asked(&self, key: ResponseKey) -> bool {
-        self.response.iter().chain(&self.asides).any(|it| it.key == key && it.question.is_none())
+        self.response.iter().chain(&self.asides).any(|it| it.key == key && it.pending.is_none())
     }
 
     /// What a response has cost, as soon as it is known: the answer is written, and may not be spoken yet.
@@ -307,7 +306,7 @@ impl Session {
     fn with(&mut self, key: ResponseKey, act: impl FnOnce(&mut Response, &mut Outbox, &mut Conversation)) {
         let Self { response, asides, outbox, conversation, .. } = self;
         let mut running = response.iter_mut().chain(asides);
-        if let Some(response) = running.find(|it| it.key == key && it.question.is_none()) {
+        if let Some(response) = running.find(|it| it.key == key && it.pending.is_none()) {
             act(response, outbox, conversation);
         }
     }
@@ -315,17 +314,17 @@ impl Session {
     /// Says where `samples` samples of `response` at `rate` belong, behind the events that open their message. Says nothing
     /// if the response has ended.
     pub(super) fn answer_audio(&mut self, response: ResponseKey, samples: usize, rate: SampleRate) {
-        let Self { response: active, outbox, conversation, has_spoken, now, .. } = self;
+        let Self { response: active, outbox, conversation, fixed, now, .. } = self;
         let is_wanted = |active: &&mut Response| {
             active.key == response
                 && active.modality == Modality::Audio
-                && active.question.is_none()
+                && active.pending.is_none()
                 && active.format.rate() == rate
         };
         let Some(active) = active.as_mut().filter(is_wanted) else { return };
         active.open_message(outbox, conversation);
         if let Some(delta) = active.audio(samples, *now) {
-            *has_spoken = true;
+            fixed.voice = true;
             outbox.audio(delta);
         }
     }
@@ -356,7 +355,7 @@ impl Session {
         let Some(mut response) = taken else {
             return;
         };
-        if aside.is_some() && usage.is_none() && response.question.is_none() {
+        if aside.is_some() && usage.is_none() && response.pending.is_none() {
             self.command(Command::DropAside(key));
         }
         response.close(status.item_status(), &mut self.outbox, &mut self.conversation);
@@ -369,7 +368,7 @@ impl Session {
             Phase::Open => {
                 if !broken_off && let Some(idle) = settings::idle_timeout(&self.settings) {
                     let played = response.played_until.map_or(self.now, |until| until.max(self.now));
-                    self.idle_from_ms = self.hearing.audio_ms();
+                    self.hearing.begin_idle();
                     self.timers.set(Timer::Idle, played + idle);
                 }
                 self.answer_if_owed();

@@ -81,12 +81,12 @@ impl SessionConfig {
 
 /// `settings` after `update`, or what is wrong with it; all or nothing. `null` means off where something can
 /// be off, empty for instructions and tools, and the value of `defaults` elsewhere: a `null` object puts all
-/// its fields back. With `has_spoken` the voice is fixed.
+/// its fields back. With `is_voice_fixed` the voice stays.
 pub(super) fn updated(
     settings: &SessionObject,
     defaults: &SessionObject,
     update: SessionUpdate,
-    has_spoken: bool,
+    is_voice_fixed: bool,
 ) -> Result<SessionObject, Fault> {
     let mut next = settings.clone();
     if update.reset_input {
@@ -133,7 +133,7 @@ pub(super) fn updated(
         Patch::Clear => next.turn_detection = None,
         Patch::Set(change) => next.turn_detection = Some(turn_detection(next.turn_detection, change)?),
     }
-    if has_spoken && next.voice != settings.voice {
+    if is_voice_fixed && next.voice != settings.voice {
         let param = "session.audio.output.voice";
         return Err(Fault::VoiceFixed { current: settings.voice.clone(), asked: quoted(&next.voice), param });
     }

@@ -10,7 +10,7 @@ const ALIASED: &[(&str, &str)] =
     &[("model/espeak.rs", "functions of a C interface"), ("model/ort/api.rs", "functions of a C interface")];
 
 /// Names that several types still have; each is to become the name of one.
-const SHARED: &[&str] = &["Answer", "ApiError", "Content", "End", "Part", "Progress", "Question"];
+const SHARED: &[&str] = &["Answer", "ApiError", "Content", "End", "Part", "Progress"];
 
 /// Names of files that say nothing of their contents.
 const EMPTY_NAMES: &[&str] = &["helpers", "utils", "util", "common", "types", "misc"];
