@@ -18,7 +18,7 @@ use crate::edge::inbound::listener;
 use crate::edge::inbound::roster::Roster;
 use crate::edge::inbound::shared::Shared;
 use crate::edge::outbound::http::{AddressError, ApiBase, CallError, key_from};
-use crate::edge::outbound::model_server::{ModelServerError, ModelServerSettings};
+use crate::edge::outbound::language_model::{LanguageModelError, LanguageModelSettings};
 use crate::edge::outbound::speech::{Recogniser, Synthesiser, VoiceNames, VoiceNamesError};
 use crate::edge::tasks::{llm, stt, tts};
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
@@ -43,7 +43,7 @@ pub enum ServeError {
     Models(#[from] StageModelsError),
     /// The language model.
     #[error(transparent)]
-    LanguageModel(#[from] ModelServerError),
+    LanguageModel(#[from] LanguageModelError),
     /// The address or key of the server that does recognition or synthesis.
     #[error("{what} {source}")]
     SpeechAddress {
@@ -108,7 +108,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
         profile,
         counts,
         loader: StageLoader::check(args, &profile.plan, &counts)?,
-        language_model: ModelServerSettings::check(args, &counts)?,
+        language_model: LanguageModelSettings::check(args, &counts)?,
         speech_servers: SpeechServers::check(args)?,
     };
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -125,7 +125,7 @@ struct Start<'a> {
     profile: &'a Profile,
     counts: Counts,
     loader: StageLoader<'a>,
-    language_model: ModelServerSettings,
+    language_model: LanguageModelSettings,
     speech_servers: SpeechServers,
 }
 
@@ -250,7 +250,7 @@ struct Edge<'a> {
     slab: &'static UnitSlab,
     rings: AlarmReader,
     heap_calls: Vec<&'static HeapCalls>,
-    language_model: ModelServerSettings,
+    language_model: LanguageModelSettings,
     speech_servers: SpeechServers,
 }
 

@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::error::ApiError;
+use super::error::RequestError;
 use super::toolbox::{CallBody, ToolBody, Toolbox, output, said};
 use crate::message::Caller;
 use crate::model::llama::{CompletionUsage, End, Limit, Sampling};
@@ -56,19 +56,19 @@ struct StreamOptions {
 #[derive(Deserialize)]
 struct Message {
     role: String,
-    content: Option<Content>,
+    content: Option<MessageContent>,
     tool_calls: Option<Vec<CallBody>>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum MessageContent {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<MessagePart>),
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct MessagePart {
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,
@@ -90,9 +90,9 @@ pub(super) struct ApiRequest {
 
 impl ApiRequest {
     /// Reads and checks a body.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, RequestError> {
         let mut body: Body =
-            serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(error.to_string()))?;
+            serde_json::from_slice(bytes).map_err(|error| RequestError::invalid(error.to_string()))?;
         refuse_unsupported(&body)?;
         let tools = Toolbox::parse(
             body.tools.take(),
@@ -100,7 +100,7 @@ impl ApiRequest {
             body.parallel_tool_calls != Some(false),
         )?;
         let limit = match body.max_completion_tokens.or(body.max_tokens) {
-            Some(0) => return Err(ApiError::invalid("max_tokens: found 0, expected 1 or more")),
+            Some(0) => return Err(RequestError::invalid("max_tokens: found 0, expected 1 or more")),
             Some(hard) => Limit { hard, soft: None },
             None => {
                 let soft = tools.is_empty().then_some(ANSWER_TOKENS_ENOUGH);
@@ -115,7 +115,7 @@ impl ApiRequest {
     }
 }
 
-fn refuse_unsupported(body: &Body) -> Result<(), ApiError> {
+fn refuse_unsupported(body: &Body) -> Result<(), RequestError> {
     let wants = |value: &Option<Value>| value.as_ref().is_some_and(|value| !value.is_null());
     let is_text =
         body.response_format.as_ref().is_some_and(|format| format.get("type") == Some(&json!("text")));
@@ -126,7 +126,7 @@ fn refuse_unsupported(body: &Body) -> Result<(), ApiError> {
         ("response_format", wants(&body.response_format) && !is_text),
     ];
     match unsupported.iter().find(|(_, used)| *used) {
-        Some((name, _)) => Err(ApiError::new(
+        Some((name, _)) => Err(RequestError::new(
             400,
             "unsupported_parameter",
             format!("{name}: not supported by the built-in model"),
@@ -135,12 +135,12 @@ fn refuse_unsupported(body: &Body) -> Result<(), ApiError> {
     }
 }
 
-fn sampling(body: &Body) -> Result<Sampling, ApiError> {
+fn sampling(body: &Body) -> Result<Sampling, RequestError> {
     let defaults = Sampling::default();
     let within = |name: &str, value: Option<f32>, low: f32, high: f32, default: f32| match value {
         None => Ok(default),
         Some(value) if (low..=high).contains(&value) => Ok(value),
-        Some(value) => Err(ApiError::invalid(format!("{name}: found {value}, expected {low} to {high}"))),
+        Some(value) => Err(RequestError::invalid(format!("{name}: found {value}, expected {low} to {high}"))),
     };
     Ok(Sampling {
         temperature: within("temperature", body.temperature, 0.0, 2.0, defaults.temperature)?,
@@ -168,9 +168,9 @@ fn sampling(body: &Body) -> Result<Sampling, ApiError> {
 
 /// The conversation as templates know it: functions are part of the instructions, outputs that come one after the other
 /// are one message.
-fn messages(bodies: Vec<Message>, tools: &Toolbox) -> Result<Vec<(&'static str, String)>, ApiError> {
+fn messages(bodies: Vec<Message>, tools: &Toolbox) -> Result<Vec<(&'static str, String)>, RequestError> {
     if bodies.is_empty() {
-        return Err(ApiError::invalid("messages: found none, expected one or more"));
+        return Err(RequestError::invalid("messages: found none, expected one or more"));
     }
     let mut messages: Vec<(&str, String)> = Vec::new();
     let mut after_output = false;
@@ -198,7 +198,7 @@ fn messages(bodies: Vec<Message>, tools: &Toolbox) -> Result<Vec<(&'static str, 
     Ok(messages)
 }
 
-fn message(message: Message) -> Result<(&'static str, String), ApiError> {
+fn message(message: Message) -> Result<(&'static str, String), RequestError> {
     let text = match message.content {
         Some(content) => Some(text(content)?),
         None => None,
@@ -213,20 +213,20 @@ fn message(message: Message) -> Result<(&'static str, String), ApiError> {
         ("tool", Some(text)) => Ok(("user", output(&text))),
         ("system" | "developer" | "user" | "assistant" | "tool", None) => {
             let problem = "content: found null, which only an assistant's message with tool_calls may have";
-            Err(ApiError::invalid(problem))
+            Err(RequestError::invalid(problem))
         }
         (other, _) => {
             let problem =
                 format!("role: found {other:?}, expected system, developer, user, assistant or tool");
-            Err(ApiError::invalid(problem))
+            Err(RequestError::invalid(problem))
         }
     }
 }
 
-fn text(content: Content) -> Result<String, ApiError> {
+fn text(content: MessageContent) -> Result<String, RequestError> {
     let parts = match content {
-        Content::Text(text) => return Ok(text),
-        Content::Parts(parts) => parts,
+        MessageContent::Text(text) => return Ok(text),
+        MessageContent::Parts(parts) => parts,
     };
     let mut text = String::new();
     for part in parts {
@@ -234,7 +234,7 @@ fn text(content: Content) -> Result<String, ApiError> {
             ("text", Some(part)) => text.push_str(&part),
             (kind, _) => {
                 let problem = format!("content: found a part of type {kind:?}, expected text");
-                return Err(ApiError::invalid(problem));
+                return Err(RequestError::invalid(problem));
             }
         }
     }
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
     use crate::message::{Epoch, Rank, UnitId};
 
-    fn parse(body: &Value) -> Result<ApiRequest, ApiError> {
+    fn parse(body: &Value) -> Result<ApiRequest, RequestError> {
         ApiRequest::parse(body.to_string().as_bytes())
     }
 

@@ -24,7 +24,7 @@ const FENCE: &str = "```";
 
 /// A part of the answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ParsedPart {
     /// To be spoken; not empty.
     Text(String),
     /// A whole call.
@@ -92,17 +92,17 @@ impl CallParser {
     }
 
     /// Reads `piece` and appends to `parts` what is certain.
-    pub(super) fn feed(&mut self, piece: &str, parts: &mut Vec<Part>) {
+    pub(super) fn feed(&mut self, piece: &str, parts: &mut Vec<ParsedPart>) {
         self.held.push_str(piece);
         self.read(false, parts);
     }
 
     /// The answer has ended: appends what is left of it.
-    pub(super) fn finish(&mut self, parts: &mut Vec<Part>) {
+    pub(super) fn finish(&mut self, parts: &mut Vec<ParsedPart>) {
         self.read(true, parts);
     }
 
-    fn read(&mut self, is_end: bool, parts: &mut Vec<Part>) {
+    fn read(&mut self, is_end: bool, parts: &mut Vec<ParsedPart>) {
         while !self.held.is_empty() {
             let reading = match self.state {
                 State::Text => self.read_text(is_end, parts),
@@ -116,7 +116,7 @@ impl CallParser {
         }
     }
 
-    fn read_text(&mut self, is_end: bool, parts: &mut Vec<Part>) -> Reading {
+    fn read_text(&mut self, is_end: bool, parts: &mut Vec<ParsedPart>) -> Reading {
         if !self.has_text && self.held.trim_start().starts_with(['{', '[']) {
             self.state = State::Json;
             return Reading::Told;
@@ -146,7 +146,7 @@ impl CallParser {
         Reading::Told
     }
 
-    fn read_tag(&mut self, is_end: bool, parts: &mut Vec<Part>) -> Reading {
+    fn read_tag(&mut self, is_end: bool, parts: &mut Vec<ParsedPart>) -> Reading {
         let (end, mark, next) = match (find(&self.held, CLOSING), find(&self.held, OPENING)) {
             (Some(closing), opening) if opening.is_none_or(|opening| closing < opening) => {
                 (closing, CLOSING.len(), State::Text)
@@ -163,7 +163,7 @@ impl CallParser {
         Reading::Told
     }
 
-    fn read_fence(&mut self, is_end: bool, parts: &mut Vec<Part>) -> Reading {
+    fn read_fence(&mut self, is_end: bool, parts: &mut Vec<ParsedPart>) -> Reading {
         let inside = &self.held[FENCE.len()..];
         let body = after_language(inside);
         let begin = self.held.len() - body.len();
@@ -194,7 +194,7 @@ impl CallParser {
         Reading::Told
     }
 
-    fn read_json(&mut self, is_end: bool, parts: &mut Vec<Part>) -> Reading {
+    fn read_json(&mut self, is_end: bool, parts: &mut Vec<ParsedPart>) -> Reading {
         let content = match json_extent(&self.held) {
             Extent::To(end) => self.take(end),
             Extent::Open if is_end => self.take(self.held.len()),
@@ -212,7 +212,7 @@ impl CallParser {
     }
 
     /// JSON without a tag, which stood there as `whole`: a call, a call gone wrong, or text.
-    fn tell(&mut self, content: &str, whole: &str, parts: &mut Vec<Part>) {
+    fn tell(&mut self, content: &str, whole: &str, parts: &mut Vec<ParsedPart>) {
         self.state = State::Text;
         let calls = calls(content, false);
         let is_broken_call =
@@ -224,13 +224,13 @@ impl CallParser {
         }
     }
 
-    fn push(&mut self, calls: Vec<(String, String)>, parts: &mut Vec<Part>) {
+    fn push(&mut self, calls: Vec<(String, String)>, parts: &mut Vec<ParsedPart>) {
         self.trims = true;
         for (name, arguments) in calls {
             if self.functions.contains(&name) {
                 if let Some(left) = self.left.checked_sub(1) {
                     self.left = left;
-                    parts.push(Part::Call { name, arguments });
+                    parts.push(ParsedPart::Call { name, arguments });
                 }
             } else {
                 tracing::debug!(name, "the model calls a function that it does not have");
@@ -238,7 +238,7 @@ impl CallParser {
         }
     }
 
-    fn say(&mut self, text: &str, parts: &mut Vec<Part>) {
+    fn say(&mut self, text: &str, parts: &mut Vec<ParsedPart>) {
         let text = if self.trims { text.trim_start() } else { text };
         if text.is_empty() {
             return;
@@ -248,8 +248,8 @@ impl CallParser {
             self.has_text = true;
         }
         match parts.last_mut() {
-            Some(Part::Text(before)) => before.push_str(text),
-            _ => parts.push(Part::Text(text.to_owned())),
+            Some(ParsedPart::Text(before)) => before.push_str(text),
+            _ => parts.push(ParsedPart::Text(text.to_owned())),
         }
     }
 
@@ -366,8 +366,8 @@ mod tests {
         }
         parser.finish(&mut parts);
         let written = parts.into_iter().map(|part| match part {
-            Part::Text(text) => text,
-            Part::Call { name, arguments } => format!("«{name}({arguments})»"),
+            ParsedPart::Text(text) => text,
+            ParsedPart::Call { name, arguments } => format!("«{name}({arguments})»"),
         });
         written.collect()
     }

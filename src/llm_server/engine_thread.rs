@@ -15,7 +15,7 @@ use crate::model::llama::{
 
 /// What the engine says about a completion.
 #[derive(Debug)]
-pub(super) enum Progress {
+pub(super) enum CompletionEvent {
     Text(String),
     /// The completion waits for its next turn.
     Waiting,
@@ -24,45 +24,45 @@ pub(super) enum Progress {
 }
 
 /// The sink of a completion that is read by an HTTP response.
-pub(super) struct ProgressSink(mpsc::Sender<Progress>);
+pub(super) struct CompletionEventSink(mpsc::Sender<CompletionEvent>);
 
-impl ProgressSink {
+impl CompletionEventSink {
     /// A sink and its reader. The channel holds a completion of `tokens_max` tokens, so the engine never waits for a
     /// slow reader.
-    pub(super) fn channel(tokens_max: usize) -> (Self, mpsc::Receiver<Progress>) {
+    pub(super) fn channel(tokens_max: usize) -> (Self, mpsc::Receiver<CompletionEvent>) {
         // One text for each token at most, a sign of life, and the end.
         let (sender, receiver) = mpsc::channel(tokens_max + 2);
         (Self(sender), receiver)
     }
 
-    fn send(&self, progress: Progress) {
+    fn send(&self, event: CompletionEvent) {
         // Fails only if the reader has gone, which the next step notices.
-        let _ = self.0.try_send(progress);
+        let _ = self.0.try_send(event);
     }
 }
 
-impl CompletionSink for ProgressSink {
+impl CompletionSink for CompletionEventSink {
     fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
 
     fn text(&mut self, text: String) {
-        self.send(Progress::Text(text));
+        self.send(CompletionEvent::Text(text));
     }
 
     fn waiting(&mut self) {
         // A sign that nobody has read yet is enough.
         if self.0.capacity() == self.0.max_capacity() {
-            self.send(Progress::Waiting);
+            self.send(CompletionEvent::Waiting);
         }
     }
 
     fn done(&mut self, end: End, usage: CompletionUsage) {
-        self.send(Progress::Done(end, usage));
+        self.send(CompletionEvent::Done(end, usage));
     }
 
     fn failed(&mut self, message: &str) {
-        self.send(Progress::Failed(message.to_owned()));
+        self.send(CompletionEvent::Failed(message.to_owned()));
     }
 }
 

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 /// Error of one request: its status, the code of its cause, and a sentence for people.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ApiError {
+pub(super) struct RequestError {
     pub(super) status: u16,
     pub(super) code: &'static str,
     pub(super) message: String,
 }
 
-impl ApiError {
+impl RequestError {
     pub(super) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into() }
     }

@@ -19,9 +19,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use uuid::Uuid;
 
 use super::api::{AnswerHead, ApiRequest, call_object, finish_reason};
-use super::call_parser::{CallParser, Part};
-use super::engine_thread::{Progress, ProgressSink};
-use super::error::ApiError;
+use super::call_parser::{CallParser, ParsedPart};
+use super::engine_thread::{CompletionEvent, CompletionEventSink};
+use super::error::RequestError;
 use crate::model::llama::{Completion, Weights};
 
 /// Completions per slot that callers without a session may have under way: one that runs and one that waits. A session is
@@ -53,28 +53,28 @@ impl Served {
     }
 
     /// Hands a request to the engine.
-    fn submit(&self, request: &ApiRequest) -> Result<Answer, ApiError> {
+    fn submit(&self, request: &ApiRequest) -> Result<AnswerStream, RequestError> {
         let messages = request.messages.iter().map(|(role, content)| (*role, content.as_str()));
         let prompt = self
             .weights
             .prompt(messages)
-            .map_err(|error| ApiError::new(500, "template_failed", error.to_string()))?;
+            .map_err(|error| RequestError::new(500, "template_failed", error.to_string()))?;
         if prompt.len() >= self.context {
             let message =
                 format!("found a prompt of {} tokens, expected less than {}", prompt.len(), self.context);
-            return Err(ApiError::new(400, "context_length_exceeded", message));
+            return Err(RequestError::new(400, "context_length_exceeded", message));
         }
         let guest = match request.caller {
             Some(_) => None,
             None => Some(
                 Arc::clone(&self.guests)
                     .try_acquire_owned()
-                    .map_err(|_| ApiError::new(429, "server_busy", "too many requests at once"))?,
+                    .map_err(|_| RequestError::new(429, "server_busy", "too many requests at once"))?,
             ),
         };
         let room = self.context - prompt.len();
         let tokens_max = room.min(usize::try_from(request.limit.hard).unwrap_or(usize::MAX));
-        let (sink, progress) = ProgressSink::channel(tokens_max);
+        let (sink, events) = CompletionEventSink::channel(tokens_max);
         let completion = Completion {
             caller: request.caller,
             prompt,
@@ -85,7 +85,7 @@ impl Served {
         };
         self.requests
             .send(completion)
-            .map_err(|_| ApiError::new(503, "engine_gone", "the engine has ended"))?;
+            .map_err(|_| RequestError::new(503, "engine_gone", "the engine has ended"))?;
         let created =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let head = AnswerHead {
@@ -93,13 +93,13 @@ impl Served {
             model: self.weights.name().to_owned(),
             created,
         };
-        Ok(Answer { progress, head, parser: request.tools.parser(), calls: 0, _guest: guest })
+        Ok(AnswerStream { events, head, parser: request.tools.parser(), calls: 0, _guest: guest })
     }
 }
 
 /// A completion being read. Dropping it, when the client goes away, ends the work: the engine finds the channel closed.
-struct Answer {
-    progress: mpsc::Receiver<Progress>,
+struct AnswerStream {
+    events: mpsc::Receiver<CompletionEvent>,
     head: AnswerHead,
     parser: CallParser,
     /// Calls so far.
@@ -108,9 +108,9 @@ struct Answer {
     _guest: Option<OwnedSemaphorePermit>,
 }
 
-impl Answer {
+impl AnswerStream {
     /// What the model has written, taken apart; at its end, what is left of it.
-    fn parts(&mut self, written: Option<&str>) -> Vec<Part> {
+    fn parts(&mut self, written: Option<&str>) -> Vec<ParsedPart> {
         let mut parts = Vec::new();
         match written {
             Some(text) => self.parser.feed(text, &mut parts),
@@ -120,10 +120,10 @@ impl Answer {
     }
 
     /// Deltas of `parts`.
-    fn deltas(&mut self, parts: Vec<Part>) -> Vec<Value> {
+    fn deltas(&mut self, parts: Vec<ParsedPart>) -> Vec<Value> {
         let deltas = parts.into_iter().map(|part| match part {
-            Part::Text(text) => json!({"content": text}),
-            Part::Call { name, arguments } => {
+            ParsedPart::Text(text) => json!({"content": text}),
+            ParsedPart::Call { name, arguments } => {
                 let mut call = call_object(&call_id(), &name, &arguments);
                 call["index"] = self.calls.into();
                 self.calls += 1;
@@ -135,15 +135,17 @@ impl Answer {
 
     /// The next bytes of a streamed answer, and whether they are the last.
     async fn next(&mut self, include_usage: bool) -> (String, bool) {
-        let (written, end) = match self.progress.recv().await {
-            Some(Progress::Text(text)) => (Some(text), None),
+        let (written, end) = match self.events.recv().await {
+            Some(CompletionEvent::Text(text)) => (Some(text), None),
             // The reader shall know that its next token will come.
-            Some(Progress::Waiting) => return (event(&self.head.chunk(&held_back(), None)), false),
-            Some(Progress::Done(end, usage)) => (None, Some((end, usage))),
-            Some(Progress::Failed(message)) => {
-                return (event(&ApiError::new(500, "completion_failed", message).body()), true);
+            Some(CompletionEvent::Waiting) => return (event(&self.head.chunk(&held_back(), None)), false),
+            Some(CompletionEvent::Done(end, usage)) => (None, Some((end, usage))),
+            Some(CompletionEvent::Failed(message)) => {
+                return (event(&RequestError::new(500, "completion_failed", message).body()), true);
             }
-            None => return (event(&ApiError::new(500, "engine_gone", "the engine has ended").body()), true),
+            None => {
+                return (event(&RequestError::new(500, "engine_gone", "the engine has ended").body()), true);
+            }
         };
         let parts = self.parts(written.as_deref());
         let mut deltas = self.deltas(parts);
@@ -198,27 +200,29 @@ async fn completions(State(served): State<Arc<Served>>, body: Bytes) -> Response
     }
 }
 
-fn error_response(error: &ApiError) -> Response {
+fn error_response(error: &RequestError) -> Response {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, Json(error.body())).into_response()
 }
 
-async fn whole(mut answer: Answer) -> Response {
+async fn whole(mut answer: AnswerStream) -> Response {
     let (mut text, mut calls) = (String::new(), Vec::new());
     loop {
-        let (parts, end) = match answer.progress.recv().await {
-            Some(Progress::Text(piece)) => (answer.parts(Some(&piece)), None),
-            Some(Progress::Waiting) => continue,
-            Some(Progress::Done(end, usage)) => (answer.parts(None), Some((end, usage))),
-            Some(Progress::Failed(message)) => {
-                return error_response(&ApiError::new(500, "completion_failed", message));
+        let (parts, end) = match answer.events.recv().await {
+            Some(CompletionEvent::Text(piece)) => (answer.parts(Some(&piece)), None),
+            Some(CompletionEvent::Waiting) => continue,
+            Some(CompletionEvent::Done(end, usage)) => (answer.parts(None), Some((end, usage))),
+            Some(CompletionEvent::Failed(message)) => {
+                return error_response(&RequestError::new(500, "completion_failed", message));
             }
-            None => return error_response(&ApiError::new(500, "engine_gone", "the engine has ended")),
+            None => return error_response(&RequestError::new(500, "engine_gone", "the engine has ended")),
         };
         for part in parts {
             match part {
-                Part::Text(piece) => text.push_str(&piece),
-                Part::Call { name, arguments } => calls.push(call_object(&call_id(), &name, &arguments)),
+                ParsedPart::Text(piece) => text.push_str(&piece),
+                ParsedPart::Call { name, arguments } => {
+                    calls.push(call_object(&call_id(), &name, &arguments))
+                }
             }
         }
         if let Some((end, usage)) = end {
@@ -227,7 +231,7 @@ async fn whole(mut answer: Answer) -> Response {
     }
 }
 
-fn streamed(answer: Answer, include_usage: bool) -> Response {
+fn streamed(answer: AnswerStream, include_usage: bool) -> Response {
     let role = event(&answer.head.chunk(&json!({"role": "assistant", "content": ""}), None));
     let rest = stream::unfold(Some(answer), move |answer| async move {
         let mut answer = answer?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::call_grammar::call_grammar;
 use super::call_parser::{CLOSING, CallParser, OPENING};
-use super::error::ApiError;
+use super::error::RequestError;
 
 /// One of a request's `tools`.
 #[derive(Debug, Deserialize)]
@@ -55,10 +55,10 @@ impl Toolbox {
         tools: Option<Vec<ToolBody>>,
         choice: Option<&Value>,
         may_repeat: bool,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, RequestError> {
         let functions = tools.unwrap_or_default().into_iter().map(|tool| match tool.function {
             Some(function) if tool.kind == "function" => Ok(function),
-            _ => Err(ApiError::invalid(format!("tools: found type {:?}, expected function", tool.kind))),
+            _ => Err(RequestError::invalid(format!("tools: found type {:?}, expected function", tool.kind))),
         });
         let mut functions = functions.collect::<Result<Vec<_>, _>>()?;
         let choice = choice.unwrap_or(&Value::Null);
@@ -77,12 +77,12 @@ impl Toolbox {
             _ => {
                 let problem =
                     format!("tool_choice: found {choice}, expected auto, none, required or a function");
-                return Err(ApiError::invalid(problem));
+                return Err(RequestError::invalid(problem));
             }
         };
         if must_call && functions.is_empty() {
             let problem = format!("tool_choice: found {choice}, expected a function among the tools");
-            return Err(ApiError::invalid(problem));
+            return Err(RequestError::invalid(problem));
         }
         Ok(Self { functions, must_call, may_repeat })
     }

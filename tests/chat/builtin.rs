@@ -10,7 +10,7 @@ use antiphon::edge::outbound::http::CallError;
 use antiphon::edge::outbound::llm::{
     ChatClient, ChatDelta, ChatEndpoint, ChatStream, ChatTimeouts, failure_code, failure_detail,
 };
-use antiphon::edge::outbound::llm_process::{LlmChild, LlmChildError, LlmChildSettings};
+use antiphon::edge::outbound::llm_process::{LlmProcess, LlmProcessError, LlmProcessSettings};
 use antiphon::message::{
     Caller, ChatMessage, ChatRequest, Epoch, FailureCode, FinishReason, Rank, TokenUsage, UnitId,
 };
@@ -28,8 +28,8 @@ pub(crate) fn gguf() -> PathBuf {
     cache.path(Artefact::LanguageModel)
 }
 
-pub(crate) async fn start(slots: u16) -> LlmChild {
-    let settings = LlmChildSettings {
+pub(crate) async fn start(slots: u16) -> LlmProcess {
+    let settings = LlmProcessSettings {
         program: PROGRAM.into(),
         gguf: gguf(),
         slots,
@@ -37,10 +37,10 @@ pub(crate) async fn start(slots: u16) -> LlmChild {
         context: Some(1_024),
         instructions: None,
     };
-    LlmChild::start(settings).await.expect("it starts")
+    LlmProcess::start(settings).await.expect("it starts")
 }
 
-pub(crate) fn client(child: &LlmChild) -> ChatClient {
+pub(crate) fn client(child: &LlmProcess) -> ChatClient {
     let timeouts = ChatTimeouts { connect: HANG, first_token: HANG, between_tokens: HANG };
     ChatClient::following(child.endpoint(), timeouts).expect("an HTTP client")
 }
@@ -91,7 +91,7 @@ pub(crate) async fn post(endpoint: &ChatEndpoint, body: &Value) -> (u16, Value) 
     (status, serde_json::from_slice(&response.bytes().await.expect("a body")).expect("JSON"))
 }
 
-pub(crate) fn endpoint(child: &LlmChild) -> ChatEndpoint {
+pub(crate) fn endpoint(child: &LlmProcess) -> ChatEndpoint {
     child.endpoint().borrow().clone().expect("it is ready")
 }
 
@@ -292,7 +292,7 @@ async fn a_file_that_is_no_model_is_named() {
         if let Some(content) = content {
             std::fs::write(&file, content).expect("written");
         }
-        let settings = LlmChildSettings {
+        let settings = LlmProcessSettings {
             program: PROGRAM.into(),
             gguf: file.clone(),
             slots: 1,
@@ -300,8 +300,8 @@ async fn a_file_that_is_no_model_is_named() {
             context: None,
             instructions: None,
         };
-        let error = LlmChild::start(settings).await.expect_err("no model");
-        assert!(matches!(error, LlmChildError::Ended { .. }), "{error}");
+        let error = LlmProcess::start(settings).await.expect_err("no model");
+        assert!(matches!(error, LlmProcessError::Ended { .. }), "{error}");
         let message = error.to_string();
         assert!(message.contains("x.gguf") && message.contains(expected), "{message}");
     }

@@ -9,9 +9,6 @@ use crate::source::{Source, code, files, library, read, root, tidy};
 const ALIASED: &[(&str, &str)] =
     &[("model/espeak.rs", "functions of a C interface"), ("model/ort/api.rs", "functions of a C interface")];
 
-/// Names that several types still have; each is to become the name of one.
-const SHARED: &[&str] = &["Answer", "ApiError", "Content", "End", "Part", "Progress"];
-
 /// Names of files that say nothing of their contents.
 const EMPTY_NAMES: &[&str] = &["helpers", "utils", "util", "common", "types", "misc"];
 
@@ -43,11 +40,7 @@ fn types(sources: &[Source]) -> BTreeMap<String, Vec<String>> {
 fn a_type_has_a_name_of_its_own() {
     let types = types(&library());
     let shared = types.iter().filter(|(_, places)| places.len() > 1);
-    let shared: BTreeMap<_, _> = shared.map(|(name, places)| (name.as_str(), places)).collect();
-    let new = shared.iter().filter(|(name, _)| !SHARED.contains(name));
-    tidy(new.map(|(name, places)| format!("{name} is defined twice: {}", places.join(", "))));
-    let gone = SHARED.iter().filter(|name| !shared.contains_key(**name));
-    tidy(gone.map(|name| format!("{name} is one type now: take it out of the list")));
+    tidy(shared.map(|(name, places)| format!("{name} is defined twice: {}", places.join(", "))));
 }
 
 /// Aliases of types in a file, as `path:line: name`.

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 
+use crate::edge::outbound::language_model::{CompletionStream, LanguageModel};
 use crate::edge::outbound::llm::failure_event;
-use crate::edge::outbound::model_server::{CompletionStream, ModelServer};
 use crate::message::{AnswerEvent, Caller, ChatRequest, Epoch, Rank, ResponseKey, UnitId};
 
 /// The asides of one client, each on a request of its own.
 #[derive(Debug)]
 pub(super) struct Asides {
-    server: Arc<ModelServer>,
+    server: Arc<LanguageModel>,
     caller: Caller,
     running: Vec<(ResponseKey, CompletionStream)>,
 }
 
 impl Asides {
     /// Makes an empty set for the session that has `unit` in `epoch`.
-    pub(super) fn new(server: Arc<ModelServer>, unit: UnitId, epoch: Epoch) -> Self {
+    pub(super) fn new(server: Arc<LanguageModel>, unit: UnitId, epoch: Epoch) -> Self {
         Self { server, caller: Caller { unit, epoch, rank: Rank::Aside }, running: Vec::new() }
     }
 

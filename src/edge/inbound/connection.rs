@@ -33,9 +33,9 @@ use crate::unit::UnitLease;
 /// Deltas in a row after which the other connections of this thread come first.
 const BURST_DELTAS_MAX: u32 = 4;
 
-/// Why a connection ends, beside the client's wish.
+/// Code and reason of the close frame that the server sends.
 #[derive(Debug)]
-struct Goodbye {
+struct Close {
     code: u16,
     reason: String,
 }
@@ -53,12 +53,12 @@ pub(super) async fn serve(
     let session = Session::new(&shared.session, kind, now);
     let unit = lease.id();
     shared.roster.enter(unit, session.id().as_str());
-    let seat = Seat(unit, Arc::clone(&shared));
+    let roster_entry = RosterEntry(unit, Arc::clone(&shared));
     tracing::info!(%unit, session = %session.id(), "session begins");
     let connection = Connection {
         session,
         uplink: Uplink::new(AudioFormat::DEFAULT, lease.epoch()),
-        seat,
+        roster_entry,
         shutdown: shared.shutdown.clone(),
         asides: Asides::new(Arc::clone(&shared.model), unit, lease.epoch()),
         lease,
@@ -72,16 +72,16 @@ pub(super) async fn serve(
         backlog: Backlog::default(),
         burst: 0,
         liveness: Liveness::new(now),
-        goodbye: None,
+        close: None,
     };
     connection.run().await;
     tracing::info!(%unit, "session ends");
 }
 
 /// Leaves the roster on every path out, a cancelled task included.
-struct Seat(UnitId, Arc<Shared>);
+struct RosterEntry(UnitId, Arc<Shared>);
 
-impl Drop for Seat {
+impl Drop for RosterEntry {
     fn drop(&mut self) {
         self.1.roster.leave(self.0);
     }
@@ -89,7 +89,7 @@ impl Drop for Seat {
 
 struct Connection {
     lease: UnitLease,
-    seat: Seat,
+    roster_entry: RosterEntry,
     session: Session,
     shared: Arc<Shared>,
     shutdown: watch::Receiver<bool>,
@@ -106,7 +106,7 @@ struct Connection {
     /// Deltas in a row without a pause.
     burst: u32,
     liveness: Liveness,
-    goodbye: Option<Goodbye>,
+    close: Option<Close>,
 }
 
 /// What woke the task.
@@ -120,13 +120,13 @@ enum Woken {
 }
 
 /// How the connection ended.
-enum End {
+enum ConnectionEnd {
     /// It is of no use any more.
     Gone,
-    /// The client has said goodbye.
+    /// The client has said close.
     ByClient,
     /// We say it.
-    ByServer(Goodbye),
+    ByServer(Close),
 }
 
 impl Connection {
@@ -137,25 +137,25 @@ impl Connection {
         self.follow_session();
         self.shared.roster.count_tokens(self.session.cost_so_far());
         match end {
-            End::Gone => {}
-            End::ByClient => self.closed_by_client().await,
-            End::ByServer(Goodbye { code, reason }) => self.close(code, &reason).await,
+            ConnectionEnd::Gone => {}
+            ConnectionEnd::ByClient => self.closed_by_client().await,
+            ConnectionEnd::ByServer(Close { code, reason }) => self.close(code, &reason).await,
         }
     }
 
     /// Goes round in the five steps until the connection ends.
-    async fn converse(&mut self) -> End {
+    async fn converse(&mut self) -> ConnectionEnd {
         loop {
             self.take_from_stages();
             self.follow_session();
             self.fill_backlog();
             if self.write().await.is_err() {
-                return End::Gone;
+                return ConnectionEnd::Gone;
             }
             if !self.liveness.is_writing()
-                && let Some(goodbye) = self.goodbye.take()
+                && let Some(close) = self.close.take()
             {
-                return End::ByServer(goodbye);
+                return ConnectionEnd::ByServer(close);
             }
             let woken = self.wait().await;
             if let ControlFlow::Break(end) = self.take(woken).await {
@@ -182,7 +182,7 @@ impl Connection {
     }
 
     /// Takes the one thing that woke the task. Break: the connection is over.
-    async fn take(&mut self, woken: Woken) -> ControlFlow<End> {
+    async fn take(&mut self, woken: Woken) -> ControlFlow<ConnectionEnd> {
         self.take_spent();
         match woken {
             Woken::Written(Ok(())) => {
@@ -192,11 +192,11 @@ impl Connection {
                     tokio::task::yield_now().await;
                 }
             }
-            Woken::Written(Err(_)) | Woken::Message(None) => return ControlFlow::Break(End::Gone),
+            Woken::Written(Err(_)) | Woken::Message(None) => return ControlFlow::Break(ConnectionEnd::Gone),
             Woken::Message(Some(Ok(message))) => return self.take_message(message),
             Woken::Message(Some(Err(error))) => {
                 let (code, reason) = fault_of(&error);
-                return ControlFlow::Break(End::ByServer(Goodbye { code, reason }));
+                return ControlFlow::Break(ConnectionEnd::ByServer(Close { code, reason }));
             }
             Woken::Stage => {}
             Woken::Aside(response, events) => {
@@ -211,8 +211,8 @@ impl Connection {
         ControlFlow::Continue(())
     }
 
-    /// Takes one message of the client. Break: the client has said goodbye.
-    fn take_message(&mut self, message: Message) -> ControlFlow<End> {
+    /// Takes one message of the client. Break: the client has said close.
+    fn take_message(&mut self, message: Message) -> ControlFlow<ConnectionEnd> {
         let now = clock::now();
         self.liveness.hear(now);
         match message {
@@ -221,7 +221,7 @@ impl Connection {
             // The WebSocket layer has the pong ready; it goes out with the next flush.
             Message::Ping(_) => self.liveness.begin_write(now),
             Message::Pong(_) => {}
-            Message::Close(_) => return ControlFlow::Break(End::ByClient),
+            Message::Close(_) => return ControlFlow::Break(ConnectionEnd::ByClient),
         }
         ControlFlow::Continue(())
     }
@@ -333,7 +333,7 @@ impl Connection {
             }
             Command::Aside { response, request } => self.asides.begin(response, &request),
             Command::DropAside(response) => self.asides.give_up(response),
-            Command::Close { code, reason } => self.goodbye = Some(Goodbye { code, reason }),
+            Command::Close { code, reason } => self.close = Some(Close { code, reason }),
         }
     }
 
@@ -374,7 +374,7 @@ impl Connection {
     }
 
     /// Does what is due. Break: the connection is over.
-    fn tick(&mut self) -> ControlFlow<End> {
+    fn tick(&mut self) -> ControlFlow<ConnectionEnd> {
         let now = clock::now();
         if self.session.next_timeout().is_some_and(|at| at <= now) {
             self.session.handle(Input::Timeout, now);
@@ -384,30 +384,30 @@ impl Connection {
             Pulse::Ping => self.backlog.push_ping(),
             Pulse::Dead(dead) => {
                 tracing::info!(unit = %self.lease.id(), "{}, connection closed", dead.as_str());
-                return ControlFlow::Break(End::Gone);
+                return ControlFlow::Break(ConnectionEnd::Gone);
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Answers the client's goodbye; the unit is on its way back meanwhile.
+    /// Answers the client's close; the unit is on its way back meanwhile.
     async fn closed_by_client(self) {
-        let Self { lease, seat, mut sink, mut stream, .. } = self;
-        drop((lease, seat));
+        let Self { lease, roster_entry, mut sink, mut stream, .. } = self;
+        drop((lease, roster_entry));
         // The WebSocket layer has the answer ready.
-        let goodbye = async {
+        let close = async {
             if sink.flush().await.is_ok() {
                 while stream.next().await.is_some_and(|message| message.is_ok()) {}
             }
         };
         // The client may be gone already; nothing is lost then.
-        let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), close).await;
     }
 
-    /// Says goodbye; the unit is on its way back while the socket closes.
+    /// Closes the socket; the unit is on its way back meanwhile.
     async fn close(self, code: u16, reason: &str) {
-        let Self { lease, seat, mut sink, mut stream, .. } = self;
-        drop((lease, seat));
+        let Self { lease, roster_entry, mut sink, mut stream, .. } = self;
+        drop((lease, roster_entry));
         close_socket(&mut sink, &mut stream, code, reason).await;
     }
 }
@@ -420,13 +420,13 @@ pub(super) async fn close_socket(
     reason: &str,
 ) {
     let frame = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-    let goodbye = async {
+    let close = async {
         if sink.send(frame).await.is_ok() {
             while stream.next().await.is_some_and(|message| message.is_ok()) {}
         }
     };
     // The client may be gone or silent; nothing is lost then.
-    let _ = tokio::time::timeout(Duration::from_secs(1), goodbye).await;
+    let _ = tokio::time::timeout(Duration::from_secs(1), close).await;
 }
 
 /// The close code for what the WebSocket layer refuses.

@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::roster::Roster;
 use crate::edge::dispatcher::Wakers;
-use crate::edge::outbound::model_server::ModelServer;
+use crate::edge::outbound::language_model::LanguageModel;
 use crate::rt::alloc::HeapCalls;
 use crate::session::SessionConfig;
 use crate::unit::UnitSlab;
@@ -21,7 +21,7 @@ pub struct Shared {
     /// Where tasks wait.
     pub wakers: Arc<Wakers>,
     /// The language model, for answers that need no unit.
-    pub model: Arc<ModelServer>,
+    pub model: Arc<LanguageModel>,
     /// How sessions begin.
     pub session: Arc<SessionConfig>,
     /// Who is connected.

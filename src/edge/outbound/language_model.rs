@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::http::{AddressError, CallError, key_from};
 use super::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatStream, ChatTimeouts};
-use super::llm_process::{LlmChild, LlmChildError, LlmChildSettings};
+use super::llm_process::{LlmProcess, LlmProcessError, LlmProcessSettings};
 use crate::config::{ServeArgs, Stages};
 use crate::message::{Caller, ChatMessage, ChatRequest, FinishReason, TokenUsage, UserPart};
 use crate::profile::Counts;
@@ -14,7 +14,7 @@ use crate::store::{Artefact, Cache, StoreError};
 /// Why there is no language model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ModelServerError {
+pub enum LanguageModelError {
     /// Its address or key.
     #[error("language model {0}")]
     Address(#[from] AddressError),
@@ -23,7 +23,7 @@ pub enum ModelServerError {
     Client(#[from] CallError),
     /// Its process.
     #[error(transparent)]
-    Child(#[from] LlmChildError),
+    Child(#[from] LlmProcessError),
     /// Its file.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -53,7 +53,7 @@ const CHILD_TOKEN_BYTES: usize = 3;
 
 /// The language model of this server.
 #[derive(Debug)]
-pub enum ModelServer {
+pub enum LanguageModel {
     /// A server that somebody else runs.
     Remote {
         /// How it is asked.
@@ -66,7 +66,7 @@ pub enum ModelServer {
         /// How it is asked.
         client: ChatClient,
         /// The process.
-        child: LlmChild,
+        child: LlmProcess,
         /// Tokens of prompt and answer together.
         context: u32,
     },
@@ -79,7 +79,7 @@ const ECHO_HISTORY_BYTES: usize = 256 * 1_024;
 
 /// The language model that is asked for: checked, not started.
 #[derive(Debug)]
-pub enum ModelServerSettings {
+pub enum LanguageModelSettings {
     /// A server that somebody else runs.
     Remote {
         /// How it is asked.
@@ -94,7 +94,7 @@ pub enum ModelServerSettings {
     /// Our own process with the built-in model.
     Child {
         /// What the process is started with.
-        settings: LlmChildSettings,
+        settings: LlmProcessSettings,
         /// How long each part of a completion may take.
         timeouts: ChatTimeouts,
         /// Tokens of prompt and answer together.
@@ -104,12 +104,12 @@ pub enum ModelServerSettings {
     Echo,
 }
 
-impl ModelServerSettings {
+impl LanguageModelSettings {
     /// Checks what `args` ask for. Touches neither the network nor a model file.
     ///
     /// # Errors
     /// What is missing or wrong.
-    pub fn check(args: &ServeArgs, counts: &Counts) -> Result<Self, ModelServerError> {
+    pub fn check(args: &ServeArgs, counts: &Counts) -> Result<Self, LanguageModelError> {
         let timeouts = timeouts(args)?;
         if let Some(url) = &args.llm_url {
             let key = key_from(args.llm_key_env.as_deref())?;
@@ -122,15 +122,15 @@ impl ModelServerSettings {
             return Ok(Self::Echo);
         }
         if !cfg!(feature = "builtin-llm") {
-            return Err(ModelServerError::NotBuiltIn);
+            return Err(LanguageModelError::NotBuiltIn);
         }
         let gguf = match &args.llm_gguf {
             Some(path) => path.clone(),
             None => Cache::open(args.cache.clone())?.path(Artefact::LanguageModel),
         };
         let context = args.llm_context.unwrap_or(CHILD_CONTEXT_TOKENS);
-        let settings = LlmChildSettings {
-            program: std::env::current_exe().map_err(ModelServerError::Program)?,
+        let settings = LlmProcessSettings {
+            program: std::env::current_exe().map_err(LanguageModelError::Program)?,
             gguf,
             slots: counts.llm_slots,
             threads: Some(counts.llm_threads),
@@ -156,8 +156,8 @@ impl ModelServerSettings {
     /// Starts what is ours to start. The built-in model has run once when this returns.
     ///
     /// # Errors
-    /// [`ModelServerError::Child`] if the process does not become ready.
-    pub async fn start(self) -> Result<ModelServer, ModelServerError> {
+    /// [`LanguageModelError::Child`] if the process does not become ready.
+    pub async fn start(self) -> Result<LanguageModel, LanguageModelError> {
         match self {
             Self::Remote { client, url, context, said } => {
                 let context = match (context, said) {
@@ -167,14 +167,14 @@ impl ModelServerSettings {
                     (None, _) => known_context(client.context_tokens().await),
                 };
                 tracing::info!(url, context, "language model");
-                Ok(ModelServer::Remote { client, context })
+                Ok(LanguageModel::Remote { client, context })
             }
             Self::Child { settings, timeouts, context } => {
-                let child = LlmChild::start(settings).await?;
+                let child = LlmProcess::start(settings).await?;
                 let client = ChatClient::following(child.endpoint(), timeouts)?;
-                Ok(ModelServer::Child { client, child, context })
+                Ok(LanguageModel::Child { client, child, context })
             }
-            Self::Echo => Ok(ModelServer::Echo),
+            Self::Echo => Ok(LanguageModel::Echo),
         }
     }
 }
@@ -195,7 +195,7 @@ fn known_context(said: Result<Option<u32>, CallError>) -> u32 {
     REMOTE_CONTEXT_TOKENS
 }
 
-impl ModelServer {
+impl LanguageModel {
     /// Conversation, in bytes of text, that fits the model's context beside instructions, tools and the answer: half of
     /// the context, at 2 bytes to the token (3 with the built-in model). 32 KiB for 32,768 tokens.
     #[must_use]
@@ -239,11 +239,11 @@ impl ModelServer {
     }
 }
 
-fn timeouts(args: &ServeArgs) -> Result<ChatTimeouts, ModelServerError> {
+fn timeouts(args: &ServeArgs) -> Result<ChatTimeouts, LanguageModelError> {
     let seconds = |given: Option<f64>, default: Duration| match given {
         None => Ok(default),
         Some(s) if s > 0.0 && s <= 3_600.0 => Ok(Duration::from_secs_f64(s)),
-        Some(s) => Err(ModelServerError::Timeout(s)),
+        Some(s) => Err(LanguageModelError::Timeout(s)),
     };
     let default = ChatTimeouts::default();
     Ok(ChatTimeouts {

@@ -44,7 +44,7 @@ const LAST_LINES: usize = 8;
 
 /// What the process is started with.
 #[derive(Clone, Debug)]
-pub struct LlmChildSettings {
+pub struct LlmProcessSettings {
     /// The program, as a rule [`std::env::current_exe`].
     pub program: PathBuf,
     /// The model, a GGUF file.
@@ -62,7 +62,7 @@ pub struct LlmChildSettings {
 /// Why the process could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LlmChildError {
+pub enum LlmProcessError {
     /// The program cannot be run.
     #[error("{program}: {source}")]
     Spawn {
@@ -101,7 +101,7 @@ fn said(lines: &[String]) -> String {
 
 /// The process, and the task that starts it again. Dropping it kills the process.
 #[derive(Debug)]
-pub struct LlmChild {
+pub struct LlmProcess {
     endpoint: watch::Receiver<Option<ChatEndpoint>>,
     process: watch::Receiver<Option<u32>>,
     restarts: watch::Receiver<u32>,
@@ -110,12 +110,12 @@ pub struct LlmChild {
     supervisor: JoinHandle<()>,
 }
 
-impl LlmChild {
+impl LlmProcess {
     /// Starts the process and waits until it is ready.
     ///
     /// # Errors
-    /// [`LlmChildError`]. Later failures are logged and retried, never returned.
-    pub async fn start(settings: LlmChildSettings) -> Result<Self, LlmChildError> {
+    /// [`LlmProcessError`]. Later failures are logged and retried, never returned.
+    pub async fn start(settings: LlmProcessSettings) -> Result<Self, LlmProcessError> {
         let running = Running::start(&settings).await?;
         let (endpoint_sender, endpoint) = watch::channel(Some(running.endpoint.clone()));
         let (process_sender, process) = watch::channel(running.child.id());
@@ -158,7 +158,7 @@ impl LlmChild {
     }
 }
 
-impl Drop for LlmChild {
+impl Drop for LlmProcess {
     fn drop(&mut self) {
         // Drops the task's process handle, which kills the process.
         self.supervisor.abort();
@@ -166,7 +166,7 @@ impl Drop for LlmChild {
 }
 
 struct Supervisor {
-    settings: LlmChildSettings,
+    settings: LlmProcessSettings,
     endpoint: watch::Sender<Option<ChatEndpoint>>,
     process: watch::Sender<Option<u32>>,
     restarts: watch::Sender<u32>,
@@ -225,10 +225,10 @@ struct Running {
 }
 
 impl Running {
-    async fn start(settings: &LlmChildSettings) -> Result<Self, LlmChildError> {
+    async fn start(settings: &LlmProcessSettings) -> Result<Self, LlmProcessError> {
         let mut child = command(settings)
             .spawn()
-            .map_err(|source| LlmChildError::Spawn { program: settings.program.clone(), source })?;
+            .map_err(|source| LlmProcessError::Spawn { program: settings.program.clone(), source })?;
         let input = child.stdin.take();
         let output = child.stdout.take().expect("standard output is piped");
         let errors = child.stderr.take().expect("standard error is piped");
@@ -243,16 +243,16 @@ impl Running {
                 let status = child
                     .wait()
                     .await
-                    .map_err(|source| LlmChildError::Spawn { program: settings.program.clone(), source })?;
+                    .map_err(|source| LlmProcessError::Spawn { program: settings.program.clone(), source })?;
                 // Its last words may still be in the pipe.
                 let _ = timeout(END_WAIT, forwarder).await;
-                return Err(LlmChildError::Ended { status, last_lines: last_lines.copy() });
+                return Err(LlmProcessError::Ended { status, last_lines: last_lines.copy() });
             }
             Err(_) => {
-                return Err(LlmChildError::NotReady { wait: READY_WAIT, last_lines: last_lines.copy() });
+                return Err(LlmProcessError::NotReady { wait: READY_WAIT, last_lines: last_lines.copy() });
             }
         }
-        let endpoint = endpoint(&line).map_err(|_| LlmChildError::BadReadyLine { found: line })?;
+        let endpoint = endpoint(&line).map_err(|_| LlmProcessError::BadReadyLine { found: line })?;
         Ok(Self { child, input, _output: output, endpoint, last_lines })
     }
 
@@ -265,7 +265,7 @@ impl Running {
     }
 }
 
-fn command(settings: &LlmChildSettings) -> Command {
+fn command(settings: &LlmProcessSettings) -> Command {
     let mut command = Command::new(&settings.program);
     command.arg("llm").arg("--gguf").arg(&settings.gguf).arg("--slots").arg(settings.slots.to_string());
     if let Some(threads) = settings.threads {
@@ -349,7 +349,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_does_not_serve_is_a_clear_error() {
-        let settings = |program: &str| LlmChildSettings {
+        let settings = |program: &str| LlmProcessSettings {
             program: program.into(),
             gguf: "none.gguf".into(),
             slots: 1,
@@ -357,14 +357,15 @@ mod tests {
             context: None,
             instructions: None,
         };
-        let missing = LlmChild::start(settings("/nonexistent/antiphon")).await.expect_err("no such program");
+        let missing =
+            LlmProcess::start(settings("/nonexistent/antiphon")).await.expect_err("no such program");
         assert!(missing.to_string().starts_with("/nonexistent/antiphon: "), "{missing}");
-        let ended = LlmChild::start(settings("ls")).await.expect_err("ls cannot list these");
-        let LlmChildError::Ended { status, last_lines } = &ended else { panic!("{ended}") };
+        let ended = LlmProcess::start(settings("ls")).await.expect_err("ls cannot list these");
+        let LlmProcessError::Ended { status, last_lines } = &ended else { panic!("{ended}") };
         assert!(!status.success() && !last_lines.is_empty(), "{ended}");
-        let wrong = LlmChild::start(settings("echo")).await.expect_err("echo prints its arguments");
+        let wrong = LlmProcess::start(settings("echo")).await.expect_err("echo prints its arguments");
         assert!(
-            matches!(&wrong, LlmChildError::BadReadyLine { found } if found.starts_with("llm --gguf")),
+            matches!(&wrong, LlmProcessError::BadReadyLine { found } if found.starts_with("llm --gguf")),
             "{wrong}"
         );
     }

@@ -11,8 +11,8 @@ use futures_util::FutureExt as _;
 
 use super::Stale;
 use crate::edge::dispatcher::Wakers;
+use crate::edge::outbound::language_model::LanguageModel;
 use crate::edge::outbound::llm::{ChatDelta, failure_event};
-use crate::edge::outbound::model_server::ModelServer;
 use crate::limits::CLAUSE_BYTES_MAX;
 use crate::message::{
     AnswerEvent, AnswerIn, AnswerStamp, Caller, ChatRequest, Envelope, FailureCode, FinishReason, Rank,
@@ -26,7 +26,7 @@ use crate::unit::{LlmPort, Stamp, UnitSlab, UnitStatus};
 const AHEAD_ITEMS_MAX: usize = 1_024;
 
 /// Runs until the runtime ends.
-pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, server: Arc<ModelServer>) {
+pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, server: Arc<LanguageModel>) {
     let (status, port) = (&slab.unit(unit).status, slab.unit(unit).llm.borrow());
     let mut task = LlmTask { unit: status, id: unit, wakers, server, port };
     loop {
@@ -108,7 +108,7 @@ struct LlmTask<'a> {
     unit: &'static UnitStatus,
     id: UnitId,
     wakers: Arc<Wakers>,
-    server: Arc<ModelServer>,
+    server: Arc<LanguageModel>,
     port: crate::sync::PortGuard<'a, LlmPort>,
 }
 
