@@ -33,7 +33,8 @@ pub(crate) async fn start(slots: u16) -> LlmProcess {
         program: PROGRAM.into(),
         gguf: gguf(),
         slots,
-        threads: None,
+        // Threads of one model wait for each other, and the tests beside this one have the other cores.
+        threads: Some(1),
         context: Some(1_024),
         instructions: None,
     };

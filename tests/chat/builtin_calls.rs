@@ -5,7 +5,7 @@ use antiphon::message::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, To
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::builtin::{client, post, start};
+use crate::builtin::{client, post, spoken, start};
 
 fn weather() -> FunctionTool {
     let parameters = json!({
@@ -82,7 +82,7 @@ fn is_weather(arguments: &str) -> bool {
 async fn who_must_call_calls_with_arguments_that_the_schema_allows() {
     let child = start(1).await;
     let client = client(&child);
-    let ask = |choice| Answer::read(client.stream(&request(choice, 400), None));
+    let ask = |choice| Answer::read(client.stream(&request(choice, 400), spoken(0, 1)));
     for _ in 0..2 {
         let named = ask(ToolChoice::Function("weather".to_owned())).await;
         assert_eq!(named.text, "", "{named:?}");
@@ -103,7 +103,7 @@ async fn who_must_call_calls_with_arguments_that_the_schema_allows() {
         assert!(call.name == "lamp" && call.has_ended && is_lamp(&call.arguments), "{optional:?}");
     }
     // Whether it calls is the model's choice; that nothing of a call is text is not.
-    let ask = |choice| Answer::read(client.stream(&request(choice, 40), None));
+    let ask = |choice| Answer::read(client.stream(&request(choice, 40), spoken(0, 1)));
     let free = ask(ToolChoice::Auto).await;
     assert!(!free.text.contains("tool_call") && !free.text.contains("\"arguments\""), "{free:?}");
     assert!(

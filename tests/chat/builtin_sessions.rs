@@ -58,6 +58,7 @@ async fn a_spoken_answer_does_not_wait_for_asides_nor_one_session_for_anothers()
             read(stream).await
         });
     }
+    drop(started);
     for _ in 0..2 {
         begun.recv().await.expect("the slots are taken");
     }

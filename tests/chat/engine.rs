@@ -79,7 +79,7 @@ fn run_to_end(engine: &mut Engine) {
 #[test]
 fn steps_are_fair_and_end_when_nobody_reads() {
     let weights: &'static Weights = Box::leak(Box::new(Weights::load(&gguf()).expect("a model")));
-    let settings = EngineSettings { slots: 2, context: 512, threads: 2 };
+    let settings = EngineSettings { slots: 2, context: 512, threads: 1 };
     let mut engine = Engine::new(weights, settings, &[]).expect("memory");
     assert!(engine.is_idle());
     a_long_prompt_delays_no_answer(&mut engine, weights);
@@ -161,7 +161,7 @@ fn a_lent_beginning_counts_like_one_that_was_read(weights: &'static Weights) {
     const INSTRUCTIONS: &str = "You are a helpful assistant. Answer in one short sentence.";
     let instructions = weights.shared_beginning(INSTRUCTIONS).expect("a template");
     assert!(instructions.len() > 8);
-    let settings = EngineSettings { slots: 1, context: 512, threads: 2 };
+    let settings = EngineSettings { slots: 1, context: 512, threads: 1 };
     for shared in [instructions.as_slice(), &[]] {
         let mut engine = Engine::new(weights, settings, shared).expect("memory");
         let (mut answer, seen) = completion(weights, None, "", 20);
