@@ -1,8 +1,8 @@
-//! Abbreviations that end in a full stop: what they say, and whether a sentence may end on them.
+//! Abbreviations that end in a full stop: their readings, and the meaning of the stop.
 //!
-//! Shared by the clause splitter (is this stop an end?) and by the normaliser (what is read?).
+//! The clause splitter asks for the meaning of the stop, the normaliser also for the reading.
 
-/// What a stop after an abbreviation can mean.
+/// The meaning of a stop after an abbreviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// Always a part of the word: something follows (`Dr.`, `e.g.`).
@@ -13,8 +13,8 @@ pub(super) enum Stop {
     MayEnd,
 }
 
-/// One row: the abbreviation without its last stop in lower case, its meaning, how it is read. An empty reading
-/// means that the letters themselves are read.
+/// One row: the abbreviation in lower case without its last stop, the meaning of that stop, the reading. An empty
+/// reading means that the letters themselves are read.
 struct Abbreviation(&'static str, Stop, &'static str);
 
 /// Source: own list of what assistants write; `st` is read by its neighbours in the normaliser.
@@ -99,7 +99,7 @@ const ABBREVIATIONS: &[Abbreviation] = &[
     Abbreviation("u.s.a", Stop::MayEnd, "USA"),
     Abbreviation("vol", Stop::BeforeNumber, "volume"),
     Abbreviation("vs", Stop::Inner, "versus"),
-    // Two languages more whose numbers and abbreviations must survive the splitter; the voice reads English.
+    // German and French, which must survive the splitter; the voice reads English.
     Abbreviation("bzw", Stop::Inner, ""),
     Abbreviation("ca", Stop::Inner, "circa"),
     Abbreviation("d.h", Stop::Inner, ""),
@@ -110,30 +110,31 @@ const ABBREVIATIONS: &[Abbreviation] = &[
     Abbreviation("z.b", Stop::Inner, ""),
 ];
 
-/// The row of `word`, which has no final stop; any case, but titles, months and the like need their capital
-/// ("takes 5 ms." is no lady).
+/// Returns the row of `word`, which comes without its final stop.
+///
+/// Case does not count, except that titles, months and the like need their capital: "5 ms." is no title.
 fn row(word: &str) -> Option<&'static Abbreviation> {
     let row = ABBREVIATIONS.iter().find(|row| row.0.eq_ignore_ascii_case(word))?;
     let is_name = !row.0.contains('.') && row.2.starts_with(char::is_uppercase);
     (!is_name || word.starts_with(char::is_uppercase)).then_some(row)
 }
 
-/// What a stop after `word` means; `None` if `word` is no abbreviation. `word` comes without that stop.
+/// Returns the meaning of a stop after `word`; `None` if `word` is no abbreviation. `word` comes without that stop.
 pub(super) fn stop_after(word: &str) -> Option<Stop> {
     if let Some(row) = row(word) {
-        // "sat." and "sun." end sentences more often than they shorten a name, so they are not rows; "No." and "Co."
-        // are words of their own, told apart by what follows.
+        // "sat." and "sun." end sentences more often than they shorten a name, so they are not rows. "No." and "Co."
+        // are words of their own; the text behind decides.
         return Some(row.1);
     }
     is_initials(word).then_some(Stop::MayEnd)
 }
 
-/// How `word` (without its final stop) is read; `None` if it is no abbreviation with a reading of its own.
+/// Returns the reading of `word`, which comes without its final stop; `None` if there is no row with a reading.
 pub(super) fn reading(word: &str) -> Option<&'static str> {
     row(word).map(|row| row.2).filter(|reading| !reading.is_empty())
 }
 
-/// Single letters with stops between them: `J`, `U.S.S.R`, `d.h`.
+/// Returns true for single letters with stops between them: `J`, `U.S.S.R`, `d.h`.
 fn is_initials(word: &str) -> bool {
     let mut letters = 0;
     let mut single = true;
@@ -157,10 +158,10 @@ const STARTERS: &[&str] = &[
     "You", "You'll", "You're", "Your",
 ];
 
-/// Longest of [`STARTERS`], bytes, and thus what must be seen of the next word to know it is one.
+/// Longest of [`STARTERS`], bytes; thus as much of the next word must be seen to recognise a starter.
 pub(super) const STARTER_BYTES_MAX: usize = 8;
 
-/// Whether `word` is one that begins sentences.
+/// Returns true if `word` is one of [`STARTERS`].
 pub(super) fn starts_sentence(word: &str) -> bool {
     STARTERS.binary_search(&word).is_ok()
 }

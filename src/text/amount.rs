@@ -1,7 +1,7 @@
 //! Tokens that are an amount of something: money, times, dates, ranges, telephone numbers and plain numbers.
 //!
-//! Each reader takes a whole token, without the punctuation around it, and either writes its words or leaves `out` as
-//! it was and returns `false`.
+//! Each reader takes a whole token, without the punctuation around it. A reader writes the words of the token, or
+//! returns `false` or `None`. [`read`] leaves `out` unchanged if no reader takes the token.
 
 use super::around::Around;
 use super::calendar::{date, decade, half_letters, is_half, is_month, is_year, time};
@@ -12,7 +12,7 @@ use super::number::{self, Number, fields, is_digits, value, word};
 const BEFORE_PHONE: &[&str] =
     &["at", "call", "cell", "dial", "fax", "mobile", "number", "phone", "tel", "text"];
 
-/// Reads `token` if it is an amount; `Some(true)` if it has used up the token behind as well.
+/// Reads `token` if it is an amount; returns `Some(true)` if the token behind has been read as well.
 pub(super) fn read(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     let (sign, body) = sign(token);
     if !body.contains(|c: char| c.is_ascii_digit() || is_vulgar(c)) {
@@ -49,7 +49,7 @@ pub(super) fn read(token: &str, around: Around<'_>, out: &mut String) -> Option<
     used
 }
 
-/// The words of the sign that `token` starts with, and the rest.
+/// Splits off the sign that `token` starts with; returns the words of the sign and the rest of the token.
 fn sign(token: &str) -> (&'static str, &str) {
     for (mark, words) in [
         ("-", "minus"),
@@ -78,7 +78,7 @@ fn sign(token: &str) -> (&'static str, &str) {
     ("", token)
 }
 
-/// Numbers that have a name of their own.
+/// Reads numbers that have a name of their own.
 fn special(token: &str, out: &mut String) -> bool {
     let words = match token {
         "24/7" => "twenty four seven",
@@ -92,7 +92,7 @@ fn special(token: &str, out: &mut String) -> bool {
     true
 }
 
-/// Groups of digits: `555-0142`, `+1-555-010-4477`, `212.555.0142`.
+/// Reads telephone numbers: `555-0142`, `+1-555-010-4477`, `212.555.0142`.
 fn phone(token: &str, around: Around<'_>, out: &mut String) -> bool {
     let body = token.strip_prefix('+').unwrap_or(token);
     let mark = if body.contains('-') { '-' } else { '.' };
@@ -128,7 +128,8 @@ fn phone(token: &str, around: Around<'_>, out: &mut String) -> bool {
     true
 }
 
-/// Whether `token` is a seven-digit number such as `555-0142` and no range; `announced`: the text says it is one.
+/// Returns true if `token` is a seven-digit telephone number such as `555-0142` and no range. `announced`: the text
+/// around it shows a telephone number.
 fn looks_local(token: &str, announced: bool) -> bool {
     let Some([exchange, line]) = fields(token, '-') else { return false };
     exchange.len() == 3
@@ -136,7 +137,7 @@ fn looks_local(token: &str, announced: bool) -> bool {
         && (announced || line.starts_with('0') || exchange == "555" || !value(exchange).is_multiple_of(10))
 }
 
-/// `1.2.3` with "point", `192.168.1.1` digit by digit with "dot", `10.0.0.1:80` with "port".
+/// Reads `1.2.3` with "point", `192.168.1.1` digit by digit with "dot", `10.0.0.1:80` with "port".
 fn dotted(token: &str, out: &mut String) -> bool {
     if let Some((host, port)) = token.split_once(':') {
         if !is_digits(port) || host.split('.').count() != 4 || !dotted(host, out) {
@@ -159,7 +160,7 @@ fn dotted(token: &str, out: &mut String) -> bool {
     true
 }
 
-/// `5'10"`.
+/// Reads a height in feet and inches, `5'10"`.
 fn height(token: &str, out: &mut String) -> bool {
     let Some([feet, inches]) = fields(token.trim_end_matches('"'), '\'') else { return false };
     number::cardinal(out, value(feet));
@@ -171,7 +172,7 @@ fn height(token: &str, out: &mut String) -> bool {
     true
 }
 
-/// `$3.50`, `$3.5M`, `£5`, `$10-20`, `$5/month`; "$5 million" uses up the word behind.
+/// Reads `$3.50`, `$3.5M`, `£5`, `$10-20`, `$5/month`; of "$5 million" also the word behind.
 fn money(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     let (currency, rest) = Currency::parse(token)?;
     let (amount, rest) = Number::parse(rest)?;
@@ -222,7 +223,7 @@ fn money(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     per(rest, out)
 }
 
-/// `/month`, `+` or nothing behind an amount.
+/// Reads `/month`, `+` or nothing behind an amount.
 fn per(rest: &str, out: &mut String) -> Option<bool> {
     if let Some(rest) = rest.strip_prefix('/') {
         if rest.is_empty() || !rest.chars().all(char::is_alphabetic) {
@@ -238,7 +239,7 @@ fn per(rest: &str, out: &mut String) -> Option<bool> {
     Some(false)
 }
 
-/// `2nd`, `21st`.
+/// Reads ordinals: `2nd`, `21st`.
 fn ordinal(token: &str, out: &mut String) -> bool {
     let Some(at) = token.find(|c: char| c.is_ascii_alphabetic()) else { return false };
     let suffix = ["st", "nd", "rd", "th"].iter().any(|suffix| suffix.eq_ignore_ascii_case(&token[at..]));
@@ -254,7 +255,7 @@ fn ordinal(token: &str, out: &mut String) -> bool {
     }
 }
 
-/// `3/4`, `½`, `2½`; after a whole number "and" joins them.
+/// Reads `3/4`, `½`, `2½`. After a whole number "and" joins the two.
 fn fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
     if let Some([over, under]) = fields(token, '/') {
         if over.len() > 3 || under.len() > 3 {
@@ -287,7 +288,7 @@ fn fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
     true
 }
 
-/// Reads the unit behind the fraction `token` just said: "one half teaspoon", "two and a half teaspoons".
+/// Reads the unit behind the fraction `token`: "one half teaspoon", "two and a half teaspoons".
 fn unit_of_fraction(token: &str, around: Around<'_>, out: &mut String) -> bool {
     let below_one = !is_digits(around.before)
         && (token.contains('/') || !token.starts_with(|c: char| c.is_ascii_digit()));
@@ -319,7 +320,7 @@ fn vulgar(c: char) -> Option<(u64, u64)> {
     })
 }
 
-/// `10-20`, `2010–2015`, `9-5`, `10-20%`, `3×4`, `2x4`.
+/// Reads ranges and products: `10-20`, `2010–2015`, `9-5`, `10-20%`, `3×4`, `2x4`.
 fn range(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     let (from, rest) = Number::parse(token)?;
     let mark = rest.chars().next().filter(|c| "-–x×".contains(*c))?;
@@ -357,12 +358,12 @@ fn to_length(number: &Number<'_>) -> usize {
     number.whole().len() + if number.fraction.is_empty() { 0 } else { 1 + number.fraction.len() }
 }
 
-/// `3×4` is a product, `1920×1080` a size.
+/// Returns true for a size such as `1920×1080`, and false for a product such as `3×4`.
 fn by_size(from: &Number<'_>, to: &Number<'_>) -> bool {
     from.whole().len() > 2 && to.whole().len() > 2
 }
 
-/// A number, its unit, or neither more than a number.
+/// Reads a number, with its unit if there is one.
 fn quantity(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     let (number, rest) = Number::parse(token)?;
     if rest.is_empty() {
@@ -398,7 +399,7 @@ fn quantity(token: &str, around: Around<'_>, out: &mut String) -> Option<bool> {
     per(&rest[end..], out)
 }
 
-/// `6.02e23`, `1e-5`.
+/// Reads scientific notation: `6.02e23`, `1e-5`.
 fn scientific(token: &str, out: &mut String) -> bool {
     let Some((number, rest)) = Number::parse(token) else { return false };
     let Some(exponent) = rest.strip_prefix(['e', 'E']) else { return false };
@@ -415,7 +416,7 @@ fn scientific(token: &str, out: &mut String) -> bool {
     true
 }
 
-/// Reads the unit behind the number just said, if there is one.
+/// Reads the unit behind `number`, if there is one.
 fn unit_behind(number: &Number<'_>, around: Around<'_>, out: &mut String) -> bool {
     match measure::name(around.after, number.is_one(), true) {
         Some(name) => {

@@ -1,4 +1,4 @@
-//! The neighbours of a token, by which its readers tell a year from a count or a time from a ratio.
+//! The neighbours of a token. They separate a year from a count and a time from a ratio.
 
 /// The neighbours of a token.
 #[derive(Clone, Copy, Debug, Default)]

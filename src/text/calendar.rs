@@ -1,6 +1,6 @@
 //! Dates, years, decades and times of the day.
 //!
-//! Readers as in [`super::amount`]: a whole token is written in words, or `out` stays as it was and `false` comes back.
+//! Readers as in [`super::amount`]: each writes a whole token in words, or leaves `out` unchanged and returns `false`.
 
 use super::abbreviation;
 use super::around::Around;
@@ -28,7 +28,7 @@ const BEFORE_YEAR: &[&str] = &[
     "since", "spring", "summer", "until", "winter", "year",
 ];
 
-/// `2026-03-21`, `12/05/2026` (month first, unless it cannot be), `21.03.2026`.
+/// Reads `2026-03-21`, `12/05/2026` (month first, unless that gives no date), `21.03.2026`.
 pub(super) fn date(token: &str, out: &mut String) -> bool {
     let (year, month, day) = if let Some([year, month, day]) =
         fields(token, '-').or_else(|| fields(token, '/'))
@@ -57,7 +57,7 @@ pub(super) fn date(token: &str, out: &mut String) -> bool {
     true
 }
 
-/// `9:30`, `14:05`, `9:30pm`, `9am`, `1:02:03`; `16:9` is a ratio.
+/// Reads `9:30`, `14:05`, `9:30pm`, `9am`, `1:02:03`; `16:9` is a ratio.
 pub(super) fn time(token: &str, around: Around<'_>, out: &mut String) -> bool {
     let lower = token.len() - 2.min(token.len());
     let (clock, half) = match token.get(lower..) {
@@ -105,17 +105,17 @@ fn minutes(out: &mut String, minute: &str) {
     number::cardinal(out, value(minute));
 }
 
-/// Whether `word` says which half of the day.
+/// Returns true if `word` names a half of the day.
 pub(super) fn is_half(word: &str) -> bool {
     ["am", "pm", "a.m", "p.m", "a.m.", "p.m."].iter().any(|half| half.eq_ignore_ascii_case(word))
 }
 
-/// The letters of a half of the day.
+/// Returns the letters of a half of the day.
 pub(super) fn half_letters(half: &str) -> &'static str {
     if half.starts_with(['a', 'A']) { "A M" } else { "P M" }
 }
 
-/// `1990s`, `'90s`, `80s`.
+/// Reads `1990s`, `'90s`, `80s`.
 pub(super) fn decade(token: &str, out: &mut String) -> bool {
     let Some(digits) = token.strip_suffix("'s").or_else(|| token.strip_suffix('s')) else { return false };
     let short = digits.strip_prefix('\'').unwrap_or(digits);
@@ -129,12 +129,12 @@ pub(super) fn decade(token: &str, out: &mut String) -> bool {
     true
 }
 
-/// Whether `word` is the name of a month or short for one.
+/// Returns true if `word` is the name of a month or short for one.
 pub(super) fn is_month(word: &str) -> bool {
     MONTHS.contains(&abbreviation::reading(word).unwrap_or(word))
 }
 
-/// Whether `number` is a year rather than a count.
+/// Returns true if `number` is a year rather than a count.
 pub(super) fn is_year(number: &Number<'_>, around: Around<'_>) -> bool {
     if !number.is_plain() || number.whole().len() != 4 || number.whole().starts_with('0') {
         return false;

@@ -1,70 +1,70 @@
-//! Where streamed text is cut into pieces that are spoken one by one.
+//! Streamed text cut into pieces that are spoken one by one.
 //!
-//! The first piece should come early, since its synthesis is what the user waits for; the later ones should be whole
-//! sentences, since each piece is an independent synthesis with its own melody. A cut inside a number or after an
-//! abbreviation is a wrong reading and an audible break.
+//! The first piece should come early, since the user waits for its synthesis. The later ones should be whole sentences,
+//! since each piece is an independent synthesis with its own melody. A cut inside a number or after an abbreviation is
+//! a wrong reading and an audible break.
 //!
-//! Every decision looks at the text up to a fixed distance behind the place in question, and waits until that much is
-//! there. So the pieces depend on the text only, never on how it arrived.
+//! A decision depends on the text up to a fixed distance behind the place in question, and waits until that much has
+//! come. So the pieces depend on the text only, never on its cut into deltas.
 
 use super::abbreviation::{self, STARTER_BYTES_MAX, Stop};
 use crate::limits::CLAUSE_BYTES_MAX;
 
-/// Shortest first piece that may end at a comma, characters. Shorter ones sound chopped.
+/// Shortest first piece that may end at a comma, characters. Shorter pieces sound chopped.
 const EARLY_CHARS_MIN: usize = 12;
 
-/// Fewest words of such a piece.
+/// Fewest words of a first piece that may end at a comma.
 const EARLY_WORDS_MIN: usize = 3;
 
-/// White space that is looked through for the next word, bytes; beyond it the sentence is over.
+/// Most white space before the next word, bytes; more of it ends the sentence.
 const GAP_BYTES_MAX: usize = 64;
 
-/// Letters of one token that are read as a word; a longer token is no word and is read letter by letter.
+/// Longest token that is read as a word, bytes; a longer one is read letter by letter.
 const WORD_LETTERS_MAX: usize = 24;
 
-/// What a letter costs that is read by its name, and a digit: "seven " is six letters long.
+/// Weight of a digit, or of a letter that is read by its name: "seven " is six letters long.
 const SPELLED_WEIGHT: usize = 6;
 
 /// Cuts streamed text into pieces to speak.
 ///
 /// The pieces in order are the text again, save for white space at their borders. A piece that starts a line starts
-/// with `'\n'`, because markup has a meaning there that it has nowhere else; no piece is white space alone, and none
-/// exceeds [`CLAUSE_BYTES_MAX`] bytes or, read aloud, what that many letters take.
+/// with `'\n'`, because some markup has a meaning only there. No piece is white space alone. No piece exceeds
+/// [`CLAUSE_BYTES_MAX`] bytes, or takes longer to speak than that many letters.
 ///
 /// Thread: the edge's language model task. Allocates only while its buffer grows to the longest delta.
 #[derive(Debug, Default)]
 pub struct ClauseSplitter {
     pending: String,
-    /// Whether a piece has been given out.
+    /// True once the first piece of the answer has gone to the sink.
     begun: bool,
-    /// Whether the pending text is at the start of a line.
+    /// True if the pending text is at the start of a line.
     line_start: bool,
     piece: String,
 }
 
-/// What the scan of the pending text found.
+/// The result of a scan of the pending text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     /// The piece ends before this byte.
     At(usize),
-    /// More text must be seen.
+    /// The decision needs more text.
     Wait,
 }
 
 impl ClauseSplitter {
-    /// A splitter at the start of an answer.
+    /// Creates a splitter at the start of an answer.
     #[must_use]
     pub fn new() -> Self {
         Self { line_start: true, ..Self::default() }
     }
 
-    /// Takes the next stretch of text, of any length; gives each piece that is complete to `sink`.
+    /// Takes the next stretch of text, of any length; passes each complete piece to `sink`.
     pub fn push(&mut self, delta: &str, sink: &mut impl FnMut(&str)) {
         self.pending.push_str(delta);
         self.cut(false, sink);
     }
 
-    /// Ends the answer: gives what is left to `sink` and is ready for the next answer.
+    /// Ends the answer: passes the rest to `sink` and makes the splitter ready for the next answer.
     pub fn finish(&mut self, sink: &mut impl FnMut(&str)) {
         self.cut(true, sink);
         self.pending.clear();
@@ -97,22 +97,22 @@ impl ClauseSplitter {
     }
 }
 
-/// One look through pending text, from the start of a piece.
+/// One scan of the pending text, from the start of a piece.
 struct Scan<'a> {
     text: &'a str,
-    /// The piece may end at a comma.
+    /// True if the piece may end at a comma.
     early: bool,
-    /// Nothing follows `text`.
+    /// True if nothing follows `text`.
     at_end: bool,
-    /// Cost of the piece so far, in letters.
+    /// Weight of the piece so far, in letters.
     weight: usize,
     /// Bytes of the current token.
     token: usize,
     chars: usize,
     words: usize,
-    /// Something to speak has been seen.
+    /// True once the piece has something to speak.
     spoken: bool,
-    /// Last place where a piece that is too long can be cut, best kind first.
+    /// Last places where a piece that is too long can be cut, byte offsets; the best kind first.
     pause: usize,
     space: usize,
     symbol: usize,
@@ -168,7 +168,7 @@ impl<'a> Scan<'a> {
         if c.is_ascii() && spelled && !c.is_whitespace() { SPELLED_WEIGHT } else { c.len_utf8() }
     }
 
-    /// Where a piece is cut that would be too long with the character at `limit`.
+    /// Returns the place to cut a piece that the character at `limit` would make too long.
     fn safe_place(&self, limit: usize) -> usize {
         let place = [self.pause, self.space, self.symbol].into_iter().find(|&place| place * 3 > limit);
         let mut place = place.unwrap_or(limit);
@@ -182,7 +182,7 @@ impl<'a> Scan<'a> {
         if place <= 1 { limit } else { place }
     }
 
-    /// Whether the piece ends with the character `c` at byte `at`, or with the closing quotes behind it.
+    /// Decides if the piece ends with the character `c` at byte `at`, or with the closing quotes behind `c`.
     fn verdict(&mut self, at: usize, c: char, after: usize) -> Verdict {
         match c {
             '。' | '！' | '？' if self.spoken => {
@@ -239,7 +239,8 @@ impl<'a> Scan<'a> {
         if c == '.' { self.full_stop(at, closed, next, first) } else { Verdict::End(closed) }
     }
 
-    /// A `.` at byte `at`, then `next` after white space, which starts with a capital, a digit or a symbol.
+    /// Decides about a `.` at byte `at`. `next` stands behind white space and starts with a capital, a digit or a
+    /// symbol.
     fn full_stop(&self, at: usize, end: usize, next: &str, first: char) -> Verdict {
         let before = &self.text[..at];
         if before.trim_start_matches(is_marker).chars().all(|c| c.is_ascii_digit()) {
@@ -256,8 +257,8 @@ impl<'a> Scan<'a> {
                 if length == next.len() && length <= STARTER_BYTES_MAX && !self.at_end {
                     return Verdict::Wait;
                 }
-                // Before anything but a word ("at 9 a.m. 12 people") the abbreviation goes on: a number rarely begins.
-                // "J. I. Smith": between initials, "I" and "A" are initials too.
+                // Before anything but a word the sentence goes on ("at 9 a.m. 12 people"): few sentences begin with a
+                // number. Between initials, "I" and "A" are initials too: "J. I. Smith".
                 let initial = length == 1 && next[length..].starts_with('.');
                 let starts = abbreviation::starts_sentence(&next[..length]) && !initial;
                 if starts { Verdict::End(end) } else { Verdict::No }
@@ -272,7 +273,7 @@ enum Verdict {
     Wait,
 }
 
-/// Bytes of quotes, brackets and emphasis marks that close what stands before them, further stops included.
+/// Returns the bytes of closing quotes, brackets and emphasis marks at the start of `text`, further stops included.
 fn closers(text: &str) -> usize {
     text.len() - text.trim_start_matches(|c| "\"')]}”’»*_`~.!?…".contains(c)).len()
 }
@@ -281,12 +282,12 @@ fn is_opener(c: char) -> bool {
     "\"'([{“‘«*_`~#>".contains(c)
 }
 
-/// What may stand before a list number.
+/// Returns true for a character that may stand before a list number.
 fn is_marker(c: char) -> bool {
     c.is_whitespace() || is_opener(c)
 }
 
-/// Combining marks, variation selectors, joiners, skin tones: never the first of a piece.
+/// Returns true for combining marks, variation selectors, joiners and skin tones. None of them is the first of a piece.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{20e3}')
 }
@@ -296,7 +297,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Pieces of `deltas`, checked for what every piece must hold.
+    /// Returns the pieces of `deltas`, after the checks that hold for every piece.
     fn pieces<'a>(deltas: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let mut splitter = ClauseSplitter::new();
         let mut pieces = Vec::new();
@@ -312,7 +313,8 @@ mod tests {
         pieces
     }
 
-    /// The pieces without outer white space; the text is given whole, by characters and cut in two at each place.
+    /// Returns the pieces without outer white space. The text is pushed whole, by characters, and cut in two at each
+    /// place.
     fn split(text: &str) -> Vec<String> {
         let whole = pieces([text]);
         let by_chars = pieces(text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]));

@@ -1,8 +1,9 @@
-//! The marks of Markdown and HTML one by one: what stands at a place in a line, and what is written for it.
+//! The marks of Markdown and HTML, one by one.
 //!
-//! Each function takes a mark with its neighbours, writes what is to be read of it, and returns the bytes it takes.
+//! A function that takes a [`Place`] and a [`Writer`] handles the mark at that place: it writes the text to be read for
+//! the mark and returns the bytes that the mark takes.
 
-/// HTML tags that models write. Anything else between angle brackets is text.
+/// HTML tags that models write. Other names between angle brackets are text.
 const TAGS: &[&str] = &[
     "a",
     "abbr",
@@ -75,7 +76,7 @@ const ENTITIES: &[(&str, &str)] = &[
     ("&hellip;", "…"),
 ];
 
-/// Where the parenthesis closes that is open before `text`; a target may hold balanced ones.
+/// Returns the offset of the parenthesis that closes one opened before `text`. Balanced ones in between are skipped.
 pub(super) fn closing(text: &str) -> Option<usize> {
     let mut depth = 1_u32;
     text.char_indices().find_map(|(at, c)| {
@@ -99,17 +100,17 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The character `c` at byte `at` of `line`, behind `before`.
+    /// Creates the place of `c`, which stands at byte `at` of `line`, behind `before`.
     pub(super) fn new(line: &'a str, at: usize, before: Option<char>, c: char) -> Self {
         Self { line, at, before, c }
     }
 
-    /// From this character on.
+    /// Returns the rest of the line, from this character on.
     pub(super) fn rest(&self) -> &'a str {
         &self.line[self.at..]
     }
 
-    /// The character `bytes` further on.
+    /// Returns the character that stands `bytes` further on.
     fn after(&self, bytes: usize) -> Option<char> {
         self.rest()[bytes..].chars().next()
     }
@@ -123,12 +124,12 @@ impl<'a> Place<'a> {
 /// Writes text with single spaces and without a space before punctuation.
 pub(super) struct Writer<'a> {
     out: &'a mut String,
-    /// A space is due before the next character.
+    /// True if a space is due before the next character.
     gap: bool,
 }
 
 impl<'a> Writer<'a> {
-    /// Appends to `out`; what follows is a word of its own.
+    /// Creates a writer that appends to `out` and begins with a word of its own.
     pub(super) fn new(out: &'a mut String) -> Self {
         Self { out, gap: true }
     }
@@ -157,7 +158,7 @@ impl<'a> Writer<'a> {
         self.gap = true;
     }
 
-    /// A comma, unless there is nothing before it or a pause already.
+    /// Writes a comma, unless there is nothing before it or a pause already.
     pub(super) fn pause(&mut self) {
         if !self.out.is_empty() {
             self.push(',');
@@ -165,7 +166,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// An apostrophe stays where it is part of a word or of a measure (5'10"), other quotes go.
+    /// Writes a quote that is part of a word, of a decade ('90s) or of a measure (5'10"); drops any other.
     pub(super) fn quote(&mut self, here: &Place<'_>) {
         let next = here.after(here.c.len_utf8());
         let is_single = matches!(here.c, '\'' | '’' | '‘');
@@ -185,13 +186,13 @@ pub(super) fn is_fence(line: &str) -> bool {
     ["```", "~~~"].iter().any(|fence| line.strip_prefix(fence).is_some_and(|rest| !rest.contains(fence)))
 }
 
-/// A thematic break, the underline of a heading or the second row of a table.
+/// Returns true for a thematic break, the underline of a heading or the second row of a table.
 pub(super) fn is_rule(line: &str) -> bool {
     let mark = |c: char| matches!(c, '-' | '*' | '_' | '=' | '|' | ':' | ' ');
     line.chars().all(mark) && line.chars().filter(|c| matches!(c, '-' | '*' | '_' | '=')).count() >= 3
 }
 
-/// The line without quote, heading, bullet and task marks.
+/// Returns the line without quote, heading, bullet and task marks.
 pub(super) fn without_line_marks(line: &str) -> &str {
     let mut rest = line;
     loop {
@@ -210,7 +211,7 @@ pub(super) fn without_line_marks(line: &str) -> &str {
     }
 }
 
-/// A backslash: before punctuation it protects that from being markup, between letters it is read.
+/// Handles a backslash. Before punctuation a backslash makes plain text of a mark; between letters it is read.
 pub(super) fn escape(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     match here.after(1) {
         Some(c) if c.is_ascii_punctuation() => {
@@ -233,7 +234,7 @@ pub(super) fn escape(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     }
 }
 
-/// `[^1]` is a footnote mark and dropped; any other bracket leaves its content.
+/// Returns the bytes to skip: all of a footnote mark `[^1]`, else the bracket alone.
 pub(super) fn bracket(here: &Place<'_>) -> usize {
     let rest = here.rest();
     if rest.starts_with("[^") {
@@ -242,7 +243,7 @@ pub(super) fn bracket(here: &Place<'_>) -> usize {
     1
 }
 
-/// Bytes of the bare web address that starts here; nothing in it is markup. 0 if there is none.
+/// Returns the bytes of the bare web address that starts here; 0 if there is none. Nothing in an address is markup.
 pub(super) fn address(here: &Place<'_>) -> usize {
     let rest = here.rest();
     let starts = ["http://", "https://", "www."].iter().any(|scheme| rest.starts_with(scheme));
@@ -253,7 +254,7 @@ pub(super) fn address(here: &Place<'_>) -> usize {
     rest[..end].trim_end_matches(['.', ',', '!', '?', ':', ';', '*', '_', '~']).len()
 }
 
-/// An HTML tag, a link in angle brackets, or a sign.
+/// Handles an HTML tag, a link in angle brackets, or a sign.
 pub(super) fn angle(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     let rest = here.rest();
     let Some(end) = rest.find('>') else {
@@ -288,7 +289,7 @@ pub(super) fn entity(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     }
 }
 
-/// One or more `*`: a factor sign between numbers, letters or spaces, else markup.
+/// Handles one or more `*`: an operator between numbers, letters or spaces, else markup.
 pub(super) fn asterisks(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     let run = here.rest().bytes().take_while(|&b| b == b'*').count();
     let after = here.rest()[run..].chars().next();
@@ -311,7 +312,7 @@ pub(super) fn asterisks(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     run
 }
 
-/// One or more `_`: a space inside a name, else markup.
+/// Handles one or more `_`: a space inside a name, else markup.
 pub(super) fn underscores(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     let run = here.rest().bytes().take_while(|&b| b == b'_').count();
     out.space();
@@ -324,7 +325,7 @@ pub(super) fn underscores(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     run
 }
 
-/// Brackets are heard as pauses; those of a call or a plural are not.
+/// Handles a parenthesis: a pause, except in a call or a plural.
 pub(super) fn parenthesis(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     let rest = here.rest();
     if here.c == ')' {
@@ -358,7 +359,7 @@ pub(super) fn parenthesis(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     1
 }
 
-/// Dashes between words are pauses, arrows are signs, the rest stays for the normaliser.
+/// Handles dashes and `=`: dashes between words become pauses, arrows become signs, the rest stays for the normaliser.
 pub(super) fn dash(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     let rest = here.rest();
     if rest.starts_with("->") || rest.starts_with("=>") {
@@ -389,7 +390,7 @@ pub(super) fn dash(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     run
 }
 
-/// Whether the nearest tokens around the spaced sign are numbers or single letters: `5 - 3`.
+/// Returns true if the nearest tokens around the spaced sign are numbers or single letters: `5 - 3`.
 fn numbers_around(here: &Place<'_>, run: usize) -> bool {
     let is_operand = |token: &str| {
         let token = token.trim_matches(['(', ')']);
@@ -400,7 +401,7 @@ fn numbers_around(here: &Place<'_>, run: usize) -> bool {
     here.c == '-' && is_operand(before) && is_operand(after) && !before.ends_with([',', ':', '.'])
 }
 
-/// Runs of stops are one stop; dots that trail off inside a sentence are a pause.
+/// Handles a run of stops: one stop is written, or a pause for dots that trail off inside a sentence.
 pub(super) fn stops(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     let rest = here.rest();
     let run = rest.len() - rest.trim_start_matches(['.', '…', '!', '?']).len();
@@ -420,7 +421,7 @@ pub(super) fn stops(here: &Place<'_>, out: &mut Writer<'_>) -> usize {
     run
 }
 
-/// Bytes of an emoticon such as `:-)` that stands alone; 0 if it is none.
+/// Returns the bytes of an emoticon such as `:-)` that stands alone; 0 if there is none.
 pub(super) fn emoticon(here: &Place<'_>) -> usize {
     if here.before.is_some_and(|c| !c.is_whitespace()) {
         return 0;

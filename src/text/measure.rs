@@ -1,15 +1,15 @@
-//! Units of measure and of money: how they are written, and their singular and plural.
+//! Units of measure and of money: their symbols, and their names in singular and plural.
 
 /// One unit of measure, or of money behind its amount.
 #[derive(Debug)]
 pub(super) struct Measure {
-    /// As it is written; case counts.
+    /// The written form; case counts.
     symbol: &'static str,
-    /// After "one".
+    /// The name after "one".
     one: &'static str,
-    /// After any other number.
+    /// The name after any other number.
     many: &'static str,
-    /// Whether a space may stand between the number and it; `false` where it would be taken for a word.
+    /// True if a space may stand before the symbol; `false` if the symbol would then be taken for a word.
     apart: bool,
 }
 
@@ -142,7 +142,7 @@ const MEASURES: &[Measure] = &[
     glued("¥", "yen", "yen"),
 ];
 
-/// The name of the unit `symbol` after a number; `apart` says that white space stands between the two.
+/// Returns the name of the unit `symbol` after a number. `apart` is true if white space stands between the two.
 pub(super) fn name(symbol: &str, is_one: bool, apart: bool) -> Option<&'static str> {
     let measure = MEASURES.iter().find(|measure| measure.symbol == symbol && (measure.apart || !apart))?;
     // A lone capital after a space is a name more often than a unit, except for these.
@@ -158,7 +158,7 @@ pub(super) struct Currency {
     sign: &'static str,
     one: &'static str,
     many: &'static str,
-    /// A hundredth, singular and plural; empty if there is none.
+    /// Name of a hundredth, singular and plural; empty if the currency has none.
     cent: [&'static str; 2],
 }
 
@@ -176,23 +176,23 @@ const CURRENCIES: &[Currency] = &[
 ];
 
 impl Currency {
-    /// The currency whose sign starts `text`, and the rest.
+    /// Returns the currency whose sign starts `text`, and the rest.
     pub(super) fn parse(text: &str) -> Option<(&'static Self, &str)> {
         CURRENCIES.iter().find_map(|currency| Some((currency, text.strip_prefix(currency.sign)?)))
     }
 
-    /// "dollar" or "dollars".
+    /// Returns "dollar" or "dollars".
     pub(super) fn name(&self, is_one: bool) -> &'static str {
         if is_one { self.one } else { self.many }
     }
 
-    /// "cent" or "cents"; `None` if the currency has no hundredths in use.
+    /// Returns "cent" or "cents"; `None` if the currency has no hundredths in use.
     pub(super) fn cent(&self, is_one: bool) -> Option<&'static str> {
         Some(self.cent[usize::from(!is_one)]).filter(|name| !name.is_empty())
     }
 }
 
-/// Words and letters that scale an amount of money: "$3 million", "$3M".
+/// Returns the word of a scale of money: "$3 million", "$3M".
 pub(super) fn scale(text: &str) -> Option<&'static str> {
     match text {
         "thousand" | "K" | "k" => Some("thousand"),

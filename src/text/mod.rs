@@ -5,15 +5,16 @@
 //!         └──▶ transcript and history, as the model wrote them
 //! ```
 //!
-//! [`ClauseSplitter`] and [`Speakable`] run on the edge's language model task, one pair per answer. [`Phonemize`] runs on
-//! the `tts` threads, one instance per worker, behind the ring of clauses. All of it is pure: no I/O, no clock, no thread,
-//! no lock. Results never depend on how the text was cut into deltas. Buffers are kept, so that after the longest sentence
-//! so far nothing here calls the heap, with one exception: the crate that decomposes letters with accents may.
+//! [`ClauseSplitter`] and [`Speakable`] run on the edge's language model task, one pair per answer. [`Phonemize`] runs
+//! on the `tts` threads, one instance per worker, behind the ring of clauses. All three are pure: no I/O, no clock, no
+//! thread, no lock. Their results never depend on the cut of the text into deltas. They keep their buffers, so they
+//! stop calling the heap after the longest sentence. The crate that decomposes letters with accents is an exception: it
+//! may.
 //!
 //! The voice reads American English. Texts in other languages that use Latin, Greek or Cyrillic letters are read as an
 //! American would read them; a stretch in another script is named ("some Chinese text"), not skipped.
 //!
-//! [`word_errors`] counts what a transcript of the spoken text got wrong, for tests and benches.
+//! [`word_errors`] counts the wrong words of a transcript, for tests and benches.
 
 mod abbreviation;
 mod amount;

@@ -1,14 +1,14 @@
 //! Numbers, signs and abbreviations in English words.
 //!
-//! One pass over the tokens between white space, each judged with its two neighbours; no regular expressions and no
-//! heap call of its own, because it runs on the stage threads of TTS.
+//! One pass over the tokens between white space; each token is judged with its two neighbours. The pass runs on the
+//! stage threads of TTS, so it has no regular expressions and no heap call of its own.
 
 use super::abbreviation::{self, Stop};
 use super::around::Around;
 use super::number::word;
 use super::{amount, measure, roman, spelling};
 
-/// Writes `text` into `out`, which is cleared first, with everything in words that is not written in letters.
+/// Writes `text` into `out`, which is cleared first, with numbers, signs and abbreviations in words.
 ///
 /// Letters to be read by their names come out as single capitals between spaces. The punctuation `, . ! ? ; :` stays.
 pub fn normalise(text: &str, out: &mut String) {
@@ -39,7 +39,7 @@ pub fn normalise(text: &str, out: &mut String) {
     }
 }
 
-/// The next stretch without white space, and what follows it.
+/// Returns the next stretch without white space, and the text behind it.
 fn next_token(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     if text.is_empty() {
@@ -51,7 +51,7 @@ fn next_token(text: &str) -> Option<(&str, &str)> {
 /// A token and the punctuation that clings to it.
 struct Token<'a> {
     core: &'a str,
-    /// What closes it: stops, commas, brackets, quotes.
+    /// The punctuation behind `core`: stops, commas, brackets, quotes.
     tail: &'a str,
 }
 
@@ -78,13 +78,13 @@ impl<'a> Token<'a> {
         self.tail.contains(mark)
     }
 
-    /// Whether a sentence may end here, so that what follows has nothing to do with it.
+    /// Returns true if a sentence may end here, so that the next token is no neighbour.
     fn stops(&self) -> bool {
         self.tail.contains(['!', '?', ';', ':'])
             || self.tail.contains('.') && abbreviation::stop_after(self.core).is_none()
     }
 
-    /// Writes the token; returns whether the one behind is used up.
+    /// Writes the token; returns true if the token behind has been read as well.
     fn read(&self, around: Around<'_>, last: bool, out: &mut String) -> bool {
         if self.core.is_empty() {
             self.close(true, out);
@@ -142,14 +142,14 @@ impl<'a> Token<'a> {
         false
     }
 
-    /// A compound whose parts are read one by one: `25-year-old`, `COVID-19`, `and/or`.
+    /// Reads a compound part by part: `25-year-old`, `COVID-19`, `and/or`.
     fn parts(&self, around: Around<'_>, out: &mut String) {
         let is_compound = self.core.contains('-') && !self.core.starts_with('-');
         if !is_compound {
             return spelling::mixed(self.core, out);
         }
         for part in self.core.split('-').filter(|part| !part.is_empty()) {
-            // "i7-12700K": what is joined to letters is a name, not an amount.
+            // "i7-12700K": a number joined to letters is a name, not an amount.
             let coded = part.contains(|c: char| c.is_ascii_digit()) && part.ends_with(char::is_uppercase);
             if coded {
                 spelling::mixed(part, out);
@@ -180,7 +180,7 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Reads the token as an abbreviation with its stop; `last`: nothing follows, so the stop also ends the sentence.
+    /// Reads the token as an abbreviation with its stop. `last`: nothing follows, so the stop also ends the sentence.
     fn abbreviation(&self, around: Around<'_>, last: bool, out: &mut String) -> bool {
         let core = self.core;
         let Some(stop) = abbreviation::stop_after(core) else { return false };
@@ -208,7 +208,7 @@ impl<'a> Token<'a> {
         true
     }
 
-    /// Writes the punctuation behind the token; a full stop only if it `ends` something.
+    /// Writes the punctuation behind the token. `ends`: a full stop is written too.
     fn close(&self, ends: bool, out: &mut String) {
         let mark = self.tail.chars().find_map(|c| match c {
             ',' | '，' | '、' => Some(','),
@@ -228,7 +228,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// The number of `v1.2.3` or `v2`.
+/// Returns the number of `v1.2.3` or `v2`.
 fn version(core: &str) -> Option<&str> {
     let number = core.strip_prefix(['v', 'V'])?;
     (number.starts_with(|c: char| c.is_ascii_digit())

@@ -34,10 +34,10 @@ const SCALES: [(u64, &str); 5] = [
     (1_000, "thousand"),
 ];
 
-/// Most digits of a number that is read as one; a longer one is read digit by digit.
+/// Most digits of a number that is read as one; a longer number is read digit by digit.
 const DIGITS_MAX: usize = 15;
 
-/// Appends `word`, with a space before it unless `out` is empty or ends in one.
+/// Appends `word`, with a space before it unless `out` is empty or ends in a space.
 pub(super) fn word(out: &mut String, word: &str) {
     if !out.is_empty() && !out.ends_with(' ') {
         out.push(' ');
@@ -45,7 +45,7 @@ pub(super) fn word(out: &mut String, word: &str) {
     out.push_str(word);
 }
 
-/// "two hundred thirty four".
+/// Appends "two hundred thirty four".
 pub(super) fn cardinal(out: &mut String, mut n: u64) {
     if n == 0 {
         return word(out, SMALL[0]);
@@ -75,7 +75,7 @@ fn index(n: u64) -> usize {
     usize::try_from(n).expect("below 20")
 }
 
-/// "twenty first".
+/// Appends "twenty first".
 pub(super) fn ordinal(out: &mut String, n: u64) {
     cardinal(out, n);
     let start = out.rfind(' ').map_or(0, |space| space + 1);
@@ -100,7 +100,7 @@ pub(super) fn ordinal(out: &mut String, n: u64) {
     out.push_str(special);
 }
 
-/// "nineteen ninety nine", "two thousand one", "twenty ten", "nineteen oh five".
+/// Appends "nineteen ninety nine", "two thousand one", "twenty ten" or "nineteen oh five".
 pub(super) fn year(out: &mut String, n: u64) {
     let (century, rest) = (n / 100, n % 100);
     if !(1_100..10_000).contains(&n) || century.is_multiple_of(10) && rest < 10 {
@@ -117,13 +117,13 @@ pub(super) fn year(out: &mut String, n: u64) {
     }
 }
 
-/// "nineteen nineties", from 1990.
+/// Appends "nineteen nineties" for 1990.
 pub(super) fn decade(out: &mut String, n: u64) {
     year(out, n);
     plural(out);
 }
 
-/// Makes the last word a plural: "half" is not one of ours, "y" becomes "ies".
+/// Makes the last word a plural: "y" becomes "ies". Plurals such as "halves" never come here.
 pub(super) fn plural(out: &mut String) {
     if out.ends_with('y') {
         out.truncate(out.len() - 1);
@@ -135,7 +135,7 @@ pub(super) fn plural(out: &mut String) {
     }
 }
 
-/// Splits `text` into `N` fields of digits with `mark` between them; `None` if it is anything else.
+/// Splits `text` into `N` fields of digits with `mark` between them; returns `None` for any other text.
 pub(super) fn fields<const N: usize>(text: &str, mark: char) -> Option<[&str; N]> {
     let mut fields = [""; N];
     let mut parts = text.split(mark);
@@ -145,24 +145,24 @@ pub(super) fn fields<const N: usize>(text: &str, mark: char) -> Option<[&str; N]
     parts.next().is_none().then_some(fields)
 }
 
-/// Tells if `text` is digits and nothing else.
+/// Returns true if `text` is digits and nothing else.
 pub(super) fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Returns the value of `digits`, `u64::MAX` if it is larger.
+/// Returns the value of `digits`; `u64::MAX` if `digits` is no number or too large.
 pub(super) fn value(digits: &str) -> u64 {
     digits.parse().unwrap_or(u64::MAX)
 }
 
-/// "one four two"; anything else in `digits` is skipped.
+/// Appends "one four two"; characters other than digits are skipped.
 pub(super) fn digits(out: &mut String, digits: &str) {
     for digit in digits.bytes().filter(u8::is_ascii_digit) {
         word(out, SMALL[usize::from(digit - b'0')]);
     }
 }
 
-/// "three quarters".
+/// Appends "three quarters".
 pub(super) fn fraction(out: &mut String, over: u64, under: u64) {
     match (over, under) {
         (1, 2) => return word(out, "one half"),
@@ -189,17 +189,17 @@ pub(super) fn fraction(out: &mut String, over: u64, under: u64) {
     }
 }
 
-/// A number as it is written: `1,234.5`, `1.000,50`, `.5`.
+/// A number in its written form: `1,234.5`, `1.000,50`, `.5`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number<'a> {
     /// Digits and separators before the decimal mark.
     whole: &'a str,
-    /// Digits behind it.
+    /// Digits behind the decimal mark.
     pub(super) fraction: &'a str,
 }
 
 impl<'a> Number<'a> {
-    /// The longest number at the start of `text`, and the rest.
+    /// Returns the longest number at the start of `text`, and the rest.
     pub(super) fn parse(text: &'a str) -> Option<(Self, &'a str)> {
         let lead = digit_count(text);
         if lead == 0 {
@@ -225,33 +225,34 @@ impl<'a> Number<'a> {
         Some((Self { whole: &text[..whole], fraction }, &text[end..]))
     }
 
-    /// `text` if it is one number from end to end.
+    /// Returns `text` as a number if it is one number from end to end.
     pub(super) fn exactly(text: &'a str) -> Option<Self> {
         Self::parse(text).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
     }
 
-    /// The value before the decimal mark, if it can be read as one number.
+    /// Returns the value before the decimal mark; `None` if it has more than 15 digits.
     pub(super) fn value(&self) -> Option<u64> {
         let digits = self.whole.bytes().filter(u8::is_ascii_digit);
         (digits.clone().count() <= DIGITS_MAX).then(|| digits.fold(0, |n, d| n * 10 + u64::from(d - b'0')))
     }
 
-    /// Whether it is written without separators and decimals.
+    /// Returns true if the number is written without separators and decimals.
     pub(super) fn is_plain(&self) -> bool {
         self.fraction.is_empty() && self.whole.bytes().all(|b| b.is_ascii_digit())
     }
 
-    /// Digits before the decimal mark.
+    /// Returns the digits and separators before the decimal mark.
     pub(super) fn whole(&self) -> &'a str {
         self.whole
     }
 
-    /// Whether it is exactly one.
+    /// Returns true if the number is exactly one.
     pub(super) fn is_one(&self) -> bool {
         self.fraction.is_empty() && self.value() == Some(1)
     }
 
-    /// "one thousand two hundred thirty four point five"; digits one by one where it cannot be a quantity.
+    /// Appends "one thousand two hundred thirty four point five". A number that cannot be a quantity is read digit by
+    /// digit.
     pub(super) fn say(&self, out: &mut String) {
         let coded = self.whole.len() > 1 && self.whole.starts_with('0');
         match self.value() {
@@ -269,7 +270,7 @@ fn digit_count(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// Length of `lead` digits and all groups of three behind `mark`; `lead` if there is no valid group.
+/// Returns the length of `lead` digits and all groups of three behind `mark`; `lead` if there is no valid group.
 fn grouped(text: &str, lead: usize, mark: u8) -> usize {
     let bytes = text.as_bytes();
     let mut end = lead;
@@ -279,7 +280,7 @@ fn grouped(text: &str, lead: usize, mark: u8) -> usize {
     end
 }
 
-/// Digits behind the decimal mark `mark` at the start of `text`.
+/// Returns the number of digits behind the decimal mark `mark` at the start of `text`.
 fn decimals(text: &str, mark: char) -> usize {
     text.strip_prefix(mark).map_or(0, digit_count)
 }

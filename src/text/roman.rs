@@ -1,8 +1,8 @@
-//! Roman numerals behind names and headings, where they are safe to tell from words and initials.
+//! Roman numerals behind names and headings. Elsewhere they could be words or initials.
 
 use super::number::{self, word};
 
-/// Names of rulers and popes: the numeral is "the eighth". Source: own list.
+/// Names of rulers and popes: the numeral is read as "the eighth". Source: own list.
 const RULERS: &[&str] = &[
     "Albert",
     "Alexander",
@@ -53,7 +53,7 @@ const RULERS: &[&str] = &[
     "Xerxes",
 ];
 
-/// Words before a numeral of even one letter. Source: own list.
+/// Words behind which even a single letter is a numeral. Source: own list.
 const HEADINGS: &[&str] = &[
     "Act", "Annex", "Appendix", "Article", "Book", "Chapter", "Class", "Episode", "Figure", "Grade", "Level",
     "Mark", "Part", "Phase", "Scene", "Section", "Stage", "Step", "Table", "Title", "Type", "Vol", "Volume",
@@ -64,7 +64,7 @@ const HEADINGS: &[&str] = &[
 pub(super) fn read(token: &str, before: &str, out: &mut String) -> bool {
     let Some(n) = value(token) else { return false };
     if RULERS.contains(&before) {
-        // "James I said" is a speaker; the first of a name is said rarely enough to be left.
+        // "James I said" is a speaker; the first of a name is too rare to read.
         if token.len() == 1 && n == 1 {
             return false;
         }
@@ -81,7 +81,7 @@ pub(super) fn read(token: &str, before: &str, out: &mut String) -> bool {
     true
 }
 
-/// The value of a well-formed numeral up to 89; larger ones are rare, and their letters begin real acronyms.
+/// Returns the value of a well-formed numeral up to 89. Larger ones are rare, and their letters begin real acronyms.
 fn value(token: &str) -> Option<u64> {
     let digit = |c| match c {
         'I' => Some(1),
@@ -101,7 +101,7 @@ fn value(token: &str) -> Option<u64> {
             following = n;
         }
     }
-    // Well formed is what writing the value again gives.
+    // A numeral is well formed if the value, written again, gives the same letters.
     let mut text = token;
     let mut rest = total;
     for (n, letters) in [(50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")] {

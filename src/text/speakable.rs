@@ -1,10 +1,10 @@
-//! Markup, emoji and decoration taken out of a clause, so that what is left can be read aloud.
+//! Markup, emoji and decoration taken out of a clause, so that the rest can be read aloud.
 //!
-//! Policy. Markdown marks are never spoken: emphasis, headings, bullets, quotes, fences, rules, table bars; a link or an
-//! image is read by its text, code by its content. Arithmetic and names keep their meaning: `2*3*4` becomes `2×3×4`,
+//! Policy. Markdown marks are never spoken: emphasis, headings, bullets, quotes, fences, rules, table bars. A link or
+//! an image is read by its text, code by its content. Arithmetic and names keep their meaning: `2*3*4` becomes `2×3×4`,
 //! `snake_case` becomes `snake case`, `a < b` stays for the normaliser to read. Emoji and ornaments are dropped, not
-//! described. A mark is judged by its neighbours alone, never by a partner, so a clause border between two partners
-//! changes nothing; only a code fence and a cut link target last from clause to clause.
+//! described. A mark is judged by its clause alone, so a clause border between two partners changes nothing. Only a
+//! code fence and a cut link target last from clause to clause.
 
 use super::markup::{
     Place, Writer, address, angle, asterisks, bracket, closing, dash, emoticon, entity, escape, is_fence,
@@ -12,27 +12,27 @@ use super::markup::{
 };
 use super::symbol::{self, Kind};
 
-/// Turns clauses as the model wrote them into text to read aloud.
+/// Converter of clauses, as the model wrote them, into text to read aloud.
 ///
-/// Holds what lasts from clause to clause of one answer. Thread: the edge's language model task. No heap call once
-/// `out` has grown.
+/// Holds the state that lasts from clause to clause of one answer. Thread: the edge's language model task. No heap call
+/// once `out` has grown.
 #[derive(Debug, Default)]
 pub struct Speakable {
-    /// Inside a fenced code block.
+    /// True inside a fenced code block.
     fenced: bool,
-    /// Inside the target of a link that the last clause border has cut.
+    /// True inside the target of a link that the last clause border has cut.
     in_target: bool,
 }
 
 impl Speakable {
-    /// At the start of an answer.
+    /// Creates a converter at the start of an answer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Writes what is to be read of `clause` into `out`, which is cleared first. A clause that starts a line starts
-    /// with `'\n'`, as [`super::ClauseSplitter`] gives it. `out` is left empty if there is nothing to speak.
+    /// Writes the text to read for `clause` into `out`, which is cleared first. A clause that starts a line starts with
+    /// `'\n'`, as those of [`super::ClauseSplitter`] do. `out` is left empty if there is nothing to speak.
     pub fn clause(&mut self, clause: &str, out: &mut String) {
         out.clear();
         let mut at_line_start = clause.starts_with('\n');
@@ -92,7 +92,7 @@ impl Speakable {
         }
     }
 
-    /// Handles what stands at `here`; returns the bytes it takes.
+    /// Handles the mark or character at `here`; returns the bytes taken.
     fn one(&mut self, here: &Place<'_>, out: &mut Writer<'_>) -> usize {
         let c = here.c;
         let length = c.len_utf8();
@@ -135,7 +135,7 @@ impl Speakable {
         }
     }
 
-    /// `](target)` and `][reference]` are dropped.
+    /// Drops `](target)` and `][reference]`; returns the bytes taken.
     fn end_of_link_text(&mut self, here: &Place<'_>, out: &mut Writer<'_>) -> usize {
         let rest = &here.rest()[1..];
         if let Some(reference) = rest.strip_prefix('[') {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is spoken of `text` that arrives in `deltas`, piece by piece.
+    /// Returns the spoken pieces of a text that arrives in `deltas`.
     fn spoken_of<'a>(deltas: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let mut splitter = ClauseSplitter::new();
         let mut speakable = Speakable::new();
@@ -186,7 +186,7 @@ mod tests {
         spoken
     }
 
-    /// The spoken pieces joined by ` / `, the same for every way to cut the text in two.
+    /// Returns the spoken pieces joined by ` / `; checks that every cut of the text in two gives the same.
     fn spoken(text: &str) -> String {
         let whole = spoken_of([text]);
         for (at, _) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! Tokens that are no ordinary words: acronyms, web addresses, names of files, letters mixed with digits and signs.
+//! Tokens other than ordinary words: acronyms, web addresses, names of files, letters mixed with digits and signs.
 
 use super::number::{self, Number, word};
 
@@ -10,10 +10,10 @@ const SPELLED: &[&str] = &[
     "VR",
 ];
 
-/// Of these, the ones that are words when they stand alone in capitals.
+/// Those of [`SPELLED`] that are words if they stand alone in capitals.
 const NOT_SPELLED: &[&str] = &["PIN", "SAT", "SO", "LED"];
 
-/// Acronyms and names that are read as words which their letters do not show, as a dictionary word or a respelling.
+/// Acronyms and names whose letters do not show their reading, with that reading: a dictionary word or a respelling.
 /// Source: common usage.
 const RESPELLED: &[(&str, &str)] = &[
     ("ASCII", "askey"),
@@ -54,11 +54,11 @@ const RESPELLED: &[(&str, &str)] = &[
     ("w/o", "without"),
 ];
 
-/// Ends of web addresses and files that are read as words; others of up to three letters are spelled.
+/// Ends of web addresses and files that are read as words; other ends of up to three letters are spelled.
 const WORD_ENDS: &[&str] =
     &["app", "bin", "com", "dev", "gov", "info", "net", "org", "zip", "doc", "bat", "log", "ink"];
 
-/// The reading of `token` if it is an acronym or a name with a reading of its own.
+/// Reads `token` if it is an acronym or a name with a reading of its own.
 pub(super) fn acronym(token: &str, out: &mut String) -> bool {
     if let Some((_, reading)) = RESPELLED.iter().find(|(name, _)| *name == token) {
         word(out, reading);
@@ -71,7 +71,8 @@ pub(super) fn acronym(token: &str, out: &mut String) -> bool {
     false
 }
 
-/// `text` letter by letter: capitals between spaces. A final `s` behind capitals stays a plural: `IDs` → `I Ds`.
+/// Appends the letters of `text` as capitals between spaces. A final `s` behind capitals stays a plural: `IDs` → `I
+/// Ds`.
 pub(super) fn letters(out: &mut String, text: &str) {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -85,7 +86,7 @@ pub(super) fn letters(out: &mut String, text: &str) {
     }
 }
 
-/// Web and mail addresses, names of files and other words with inner dots.
+/// Reads web and mail addresses, names of files and other words with inner dots.
 pub(super) fn address(token: &str, out: &mut String) -> bool {
     let stripped = token.strip_prefix("https://").or_else(|| token.strip_prefix("http://")).unwrap_or(token);
     let is_url = stripped.len() < token.len() || token.starts_with("www.");
@@ -132,7 +133,7 @@ fn address_sign(c: char) -> Option<&'static str> {
     })
 }
 
-/// One part of an address, which starts at byte `at` of `body`.
+/// Reads one part of an address; `part` starts at byte `at` of `body`.
 fn segment(part: &str, at: usize, body: &str, out: &mut String) {
     if part.is_empty() {
         return;
@@ -153,7 +154,7 @@ fn segment(part: &str, at: usize, body: &str, out: &mut String) {
     }
 }
 
-/// Letters, digits and signs in one token, each stretch read for itself: `GPT-4o`, `B2B`, `AT&T`, `x+y`, `C++`.
+/// Reads letters, digits and signs in one token stretch by stretch: `GPT-4o`, `B2B`, `AT&T`, `x+y`, `C++`.
 pub(super) fn mixed(token: &str, out: &mut String) {
     let mut rest = token;
     while let Some(c) = rest.chars().next() {
@@ -182,12 +183,13 @@ pub(super) fn mixed(token: &str, out: &mut String) {
     }
 }
 
-/// Combining accents.
+/// Returns true for a combining accent.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// A stretch of letters; `joined` to digits or signs, so that few capitals or one letter are letters.
+/// Reads a stretch of letters. `joined`: digits or signs adjoin, so a single letter or up to three capitals are
+/// spelled.
 fn stretch(text: &str, joined: bool, out: &mut String) {
     if acronym(text, out) {
         return;
@@ -200,7 +202,7 @@ fn stretch(text: &str, joined: bool, out: &mut String) {
     }
 }
 
-/// `getUserName` as three words; `JavaScript` and `McDonald` need none of it, but lose nothing.
+/// Reads `getUserName` as three words. `JavaScript` and `McDonald` do not need the split, but lose nothing by it.
 fn camel(text: &str, out: &mut String) {
     let humps = text
         .char_indices()
@@ -218,7 +220,7 @@ fn camel(text: &str, out: &mut String) {
     word(out, &text[from..]);
 }
 
-/// Digits joined to letters: "four", "eighty six", "two oh four eight" is not tried.
+/// Reads digits joined to letters: up to three as a number ("eighty six"), four as a year, any others one by one.
 fn code(out: &mut String, digits: &str) {
     match digits.parse::<u64>() {
         Ok(n) if digits.len() <= 3 && !digits.starts_with('0') => number::cardinal(out, n),
@@ -227,7 +229,7 @@ fn code(out: &mut String, digits: &str) {
     }
 }
 
-/// How a sign inside `token` is read; `rest` begins with it.
+/// Returns the reading of the sign `c` inside `token`; `rest` begins with `c`.
 fn sign(c: char, rest: &str, token: &str) -> Option<&'static str> {
     let first = rest.len() == token.len();
     let last = rest.len() == c.len_utf8();
@@ -245,7 +247,7 @@ fn sign(c: char, rest: &str, token: &str) -> Option<&'static str> {
     })
 }
 
-/// How an operator of several characters is read.
+/// Returns the reading of an operator of several characters.
 pub(super) fn operator(token: &str) -> Option<&'static str> {
     Some(match token {
         "<=" | "=<" => "is at most",
@@ -264,7 +266,7 @@ pub(super) fn operator(token: &str) -> Option<&'static str> {
     })
 }
 
-/// How a sign is read that stands alone.
+/// Returns the reading of a sign that stands alone.
 pub(super) fn lone_sign(c: char) -> Option<&'static str> {
     Some(match c {
         '&' => "and",

@@ -1,6 +1,6 @@
-//! Which characters are there to be spoken.
+//! Characters that are spoken, and characters that are dropped.
 
-/// What becomes of a character on its way to the voice.
+/// The treatment of a character on its way to the voice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A letter, a digit, white space, punctuation or a sign that the normaliser reads.
@@ -11,10 +11,10 @@ pub(super) enum Kind {
     Nothing,
 }
 
-/// Signs outside the letters that have a reading, see [`super::normalise`].
+/// Signs that are no letters and have a reading, see [`super::normalise`].
 const SIGNS: &str = "$€£¥₹₩₿%‰@&+−±×÷=≠≈<>≤≥→←↔⇒⇔^/#°§№√∞∑∆½¼¾⅓⅔⅛⅜⅝⅞²³¹⁰⁴⁵⁶⁷⁸⁹µ•·∙";
 
-/// What becomes of `c`.
+/// Returns the treatment of `c`.
 pub(super) fn kind(c: char) -> Kind {
     match c {
         '•' | '·' | '∙' => Kind::Gap,

@@ -1,9 +1,9 @@
-//! How many words of a transcript are wrong: what the tests of speech and the benches count.
+//! The count of wrong words in a transcript, for tests of speech and benches.
 
 use super::normalise;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Spellings that sound alike and mean the same, and the one that stands for both.
+/// Spellings that sound alike and mean the same, each with the spelling that stands for both.
 const SAME: &[(&str, &str)] = &[
     ("alright", "allright"),
     ("centre", "center"),
@@ -17,10 +17,10 @@ const SAME: &[(&str, &str)] = &[
     ("traveller", "traveler"),
 ];
 
-/// Words of one side that may be joined to one word of the other.
+/// Most words of one side that may be joined to one word of the other.
 const JOIN_MAX: usize = 3;
 
-/// The result of a comparison. Sums over sentences give a corpus-level rate.
+/// The result of a comparison. The sum over sentences gives the rate of a corpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WordErrors {
     /// Words substituted, left out or put in.
@@ -61,7 +61,7 @@ impl std::iter::Sum for WordErrors {
     }
 }
 
-/// Compares `hypothesis`, a transcript, with `reference`, what was said.
+/// Compares `hypothesis`, a transcript, with `reference`, the words that were spoken.
 ///
 /// Both are made alike first, so that only differences that can be heard count:
 /// - case, punctuation, apostrophes, hyphens and accents do not count;
@@ -78,7 +78,7 @@ pub fn word_errors(reference: &str, hypothesis: &str) -> WordErrors {
     WordErrors { errors: count(distance(&reference, &hypothesis)), words: count(reference.len()) }
 }
 
-/// The words of `text` in the form in which they are compared.
+/// Returns the words of `text` in the form in which they are compared.
 fn plain_words(text: &str) -> Vec<String> {
     let mut read = String::new();
     normalise(text, &mut read);
@@ -106,7 +106,8 @@ fn plain_words(text: &str) -> Vec<String> {
     words
 }
 
-/// Edits between two lists of words, where a word may stand for up to [`JOIN_MAX`] that spell the same.
+/// Returns the number of edits between two lists of words. A word may stand for up to [`JOIN_MAX`] with the same
+/// letters.
 fn distance(reference: &[String], hypothesis: &[String]) -> usize {
     let mut costs = vec![vec![usize::MAX; hypothesis.len() + 1]; reference.len() + 1];
     costs[0][0] = 0;

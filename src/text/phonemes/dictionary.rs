@@ -1,7 +1,7 @@
 //! The CMU Pronouncing Dictionary, searched where it lies in the binary.
 //!
-//! The text is sorted, so a look-up is a binary search over it: nothing to parse at start, no heap, no lock, and of
-//! its 3.4 MB only the pages that were asked for are ever in memory, shared by all threads.
+//! The text is sorted, so a look-up is a binary search over it: nothing to parse at start, no heap, no lock. All
+//! threads share the text. Of its 3.4 MB only the pages that a search has touched are in memory.
 
 use super::phone::{self, Sound};
 
@@ -13,7 +13,7 @@ use super::phone::{self, Sound};
 /// `sed 's/ *#.*//' cmudict.dict | grep -v '^[^ ]*(' | LC_ALL=C sort`. Its licence is `cmudict.LICENSE` beside it.
 pub(super) const TEXT: &str = include_str!("cmudict.txt");
 
-/// Appends the pronunciation of `word` (lower case); `false` if the dictionary lacks it.
+/// Appends the pronunciation of `word` (lower case); returns `false` if the dictionary lacks `word`.
 pub(super) fn look_up(word: &str, out: &mut Vec<Sound>) -> bool {
     match find(TEXT, word) {
         Some(arpabet) => {
@@ -24,12 +24,13 @@ pub(super) fn look_up(word: &str, out: &mut Vec<Sound>) -> bool {
     }
 }
 
-/// Whether the dictionary has `word` (lower case).
+/// Returns true if the dictionary has `word` (lower case).
 pub(super) fn has(word: &str) -> bool {
     find(TEXT, word).is_some()
 }
 
-/// What stands behind `key` and a space in `text`, whose lines are sorted by their first field.
+/// Returns the rest of the line that begins with `key` and a space. The lines of `text` are sorted by their first
+/// field.
 pub(super) fn find<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());

@@ -11,8 +11,8 @@ use crate::text::normalise;
 
 /// American English phonemes from the CMU Pronouncing Dictionary and rules.
 ///
-/// Needs no file and no set-up: the dictionary lies in the binary. Each TTS worker owns one; they share nothing but
-/// that read-only text.
+/// Needs no file and no set-up: the dictionary lies in the binary. Each TTS worker owns one phonemizer. The phonemizers
+/// share only the read-only text of the dictionary.
 #[derive(Debug, Default)]
 pub struct DictionaryPhonemizer {
     /// The sentence in words.
@@ -20,18 +20,18 @@ pub struct DictionaryPhonemizer {
     words: Words,
     /// The sounds of all words, one after the other.
     sounds: Vec<Sound>,
-    /// Where the sounds of each word end, and how they came about.
+    /// For each word: the end of its sounds in `sounds`, and its reading.
     ends: Vec<(usize, WordReading)>,
 }
 
 impl DictionaryPhonemizer {
-    /// A phonemizer with empty buffers; they grow to the longest sentence.
+    /// Creates a phonemizer with empty buffers, which grow to the longest sentence.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks up all words, since a word's form depends on the first sound of the next.
+    /// Finds the sounds of all words, since a word's form depends on the first sound of the next.
     fn pronounce(&mut self) {
         self.sounds.clear();
         self.ends.clear();
@@ -70,13 +70,13 @@ impl DictionaryPhonemizer {
         &self.sounds[start..self.ends[at].0]
     }
 
-    /// Whether word number `at` follows its predecessor closely and begins with a vowel.
+    /// Returns true if word number `at` begins with a vowel and no pause stands before the word.
     fn vowel_at(&self, at: usize) -> bool {
         let closely = self.words.words[at - 1].pause.is_none();
         closely && at < self.ends.len() && self.sounds(at).first().is_some_and(|sound| sound.is_vowel())
     }
 
-    /// Appends word number `at`, or it and the next in one; returns how many words that were.
+    /// Appends word number `at`, or that word joined with the next. Returns the number of words appended.
     fn write(&self, at: usize, out: &mut String) -> usize {
         let word = self.words.words[at];
         let letters = self.words.letters(at);
@@ -111,7 +111,7 @@ impl DictionaryPhonemizer {
     }
 }
 
-/// A word in capitals: one that is known is read, "NASA"; a short unknown one is spelled, "XKB".
+/// Appends the sounds of a word in capitals. A known word is read ("NASA"); a short unknown one is spelled ("XKB").
 fn capitals(letters: &str, plural: bool, out: &mut Vec<Sound>) -> WordReading {
     /// Longest acronym that is spelled rather than read by rule.
     const SPELLED_LETTERS_MAX: usize = 5;
@@ -134,7 +134,8 @@ fn capitals(letters: &str, plural: bool, out: &mut Vec<Sound>) -> WordReading {
     reading
 }
 
-/// Whether the word just looked up, at the end of `out`, is its letters' names, "FBI"; its stress is then set as theirs.
+/// Returns [`WordReading::Spelled`] if the sounds at the end of `out` are the names of `letters` ("FBI"). Their stress
+/// is then set as [`unknown::spell`] sets it.
 fn as_letters(letters: &str, out: &mut Vec<Sound>) -> WordReading {
     let end = out.len();
     unknown::spell(letters, out);

@@ -1,14 +1,14 @@
-//! Words that the dictionary lacks or reads in a way that is not the common one.
+//! Words that the dictionary lacks, or whose common reading is not the dictionary's.
 
 use super::dictionary;
 
-/// A word, a space, its pronunciation in ARPAbet; sorted.
+/// One row per line: a word, a space, its pronunciation in ARPAbet; sorted.
 ///
 /// # Source
 /// Own list: product and technical names as their makers say them, and corrections to first entries of the dictionary.
 const TEXT: &str = include_str!("exception.txt");
 
-/// The pronunciation of `word` (lower case).
+/// Returns the pronunciation of `word` (lower case).
 pub(super) fn find(word: &str) -> Option<&'static str> {
     dictionary::find(TEXT, word)
 }

@@ -1,16 +1,16 @@
 //! Words with one spelling and two pronunciations, told apart by their neighbours.
 //!
-//! Without a tagger the neighbours decide: after "to" or "will" stands a verb, after "the" or "my" a noun. Where that
-//! says nothing, the reading that is commoner in conversation wins.
+//! Without a tagger the neighbours decide: after "to" or "will" stands a verb, after "the" or "my" a noun. Where the
+//! neighbours leave it open, the reading that is commoner in conversation wins.
 
-/// How a row's two readings are told apart.
+/// The choice between a row's two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// First reading as a verb, second as a noun or adjective; where neighbours say nothing: the verb.
+    /// First reading as a verb, second as a noun or adjective; the verb if the neighbours leave it open.
     VerbElse,
-    /// The same; where neighbours say nothing: the noun.
+    /// First reading as a verb, second as a noun or adjective; the noun if the neighbours leave it open.
     NounElse,
-    /// The second reading next to one of these words, else the first. Before it, behind it.
+    /// The second reading behind a word of the first list or before a word of the second; else the first reading.
     Near(&'static [&'static str], &'static [&'static str]),
 }
 
@@ -28,7 +28,7 @@ const EXACT: &[&str] = &[
     "stay", "stand", "how", "pretty", "really", "quite", "that's", "it's", "they're", "more",
 ];
 
-/// Readings: own choice, the stress patterns of any dictionary. Own rules.
+/// Sorted by word. Source: own choice of readings, with the stress patterns of any dictionary; own rules.
 #[rustfmt::skip]
 const HETERONYMS: &[Heteronym] = &[
     Heteronym("absent", NounElse, "AE0 B S EH1 N T", "AE1 B S AH0 N T"),
@@ -288,8 +288,8 @@ const BEFORE_NOUN: &[&str] = &[
     "your",
 ];
 
-/// The reading of `word` (lower case) between its neighbours (lower case, empty at a pause); `None` if it has only one.
-/// `before` holds the last two words, the nearer one first.
+/// Returns the reading of `word` between its neighbours; `None` if `word` is no heteronym. All words are in lower case,
+/// and neighbours are empty at a pause. `before` holds the last two words, the nearer one first.
 pub(super) fn reading(word: &str, before: [&str; 2], after: &str) -> Option<&'static str> {
     let at = HETERONYMS.binary_search_by(|row| row.0.cmp(word)).ok()?;
     let Heteronym(_, rule, first, second) = &HETERONYMS[at];
@@ -303,7 +303,7 @@ pub(super) fn reading(word: &str, before: [&str; 2], after: &str) -> Option<&'st
             match rule {
                 _ if verb && !noun => true,
                 _ if noun => false,
-                // At the start of a sentence and before an article stands an order: "Record the call."
+                // An imperative at the start of a sentence: "Record the call."
                 _ if before[0].is_empty()
                     && matches!(after, "the" | "a" | "an" | "your" | "this" | "it" | "my") =>
                 {

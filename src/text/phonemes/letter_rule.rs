@@ -1,7 +1,7 @@
-//! Letters to sounds for words that nothing else knows.
+//! Letters to sounds, for words that no list has.
 //!
-//! For each letter the rule with the widest matching context says which sounds it makes. The rules are learned from
-//! the dictionary (`learn.rs`, which also says how good they are), so names come out as names are said.
+//! Each letter gets the sounds of the rule with the widest matching context. The rules are learned from the dictionary,
+//! so names sound as names do. `learn.rs` learns the rules and measures their accuracy.
 
 use super::dictionary;
 use super::phone::{self, Phone, Sound, Stress};
@@ -17,16 +17,17 @@ const TEXT: &str = include_str!("letter_rule.txt");
 pub(super) const CONTEXTS: [(usize, usize); 9] =
     [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (3, 4), (4, 4)];
 
-/// Letters beyond which no rule looks.
+/// Most letters of context on either side of a letter.
 pub(super) const REACH: usize = 4;
 
 /// Longest key of a rule, bytes.
 const KEY_BYTES_MAX: usize = 2 * REACH + 3;
 
-/// Longest word that is read as one, letters; the rest of a longer one is read as the next word.
+/// Most letters of a word that are read; further ones are dropped. `token` passes on words of at most 24 letters and
+/// has longer ones spelled.
 const WORD_LETTERS_MAX: usize = 64;
 
-/// Appends the sounds of `word`, of lower-case letters; other characters are skipped.
+/// Appends the sounds of the lower-case letters of `word`; other characters are skipped.
 pub(super) fn pronounce(word: &str, out: &mut Vec<Sound>) {
     let start = out.len();
     let mut padded = [b'_'; WORD_LETTERS_MAX + 2 * REACH];
@@ -56,7 +57,7 @@ pub(super) fn pronounce(word: &str, out: &mut Vec<Sound>) {
     settle_stress(&mut out[start..], letters.as_slice());
 }
 
-/// The key of the rule for the letter at `at` of `padded`.
+/// Writes the key of the rule for the letter at `at` of `padded` into `key` and returns the key.
 fn write_key<'a>(
     padded: &[u8],
     at: usize,
@@ -85,7 +86,7 @@ impl Default for Letters {
 }
 
 impl Letters {
-    /// Says that all sounds up to the `length`th that had no letter yet come from `letter`.
+    /// Sets the number of sounds to `length`. Added sounds come from `letter`.
     pub(super) fn resize(&mut self, length: usize, letter: u8) {
         if length > self.length {
             self.letters[self.length..length].fill(letter);
@@ -98,8 +99,11 @@ impl Letters {
     }
 }
 
-/// Leaves exactly one primary stress: letters are judged one by one, and may claim none or several. `letters` are those
-/// that made the sounds; a weak vowel that gets the stress becomes the full vowel of its letter.
+/// Leaves exactly one primary stress, if there is a vowel. The rules judge letters one by one, and may set none or
+/// several.
+///
+/// `letters` are the letters that made the sounds. A weak vowel that gets the stress becomes the full vowel of its
+/// letter.
 pub(super) fn settle_stress(sounds: &mut [Sound], letters: &[u8]) {
     let mut seen = false;
     for sound in sounds.iter_mut().filter(|sound| sound.stress == Stress::Primary) {

@@ -1,8 +1,8 @@
 //! From the dictionary's sounds to the IPA that the voice was trained on.
 //!
-//! The voice heard espeak-ng's American English, which splits what the dictionary joins: three weak vowels for one
-//! schwa, two vowels before r, flaps. Spelling decides most of it, so vowels are aligned with the vowel letters where
-//! their counts agree.
+//! The voice was trained on espeak-ng's American English, which makes distinctions that the dictionary does not: three
+//! weak vowels for one schwa, two vowels before r, flaps. Spelling decides most of them, so vowels are aligned with the
+//! vowel letters where their counts agree.
 //!
 //! # Source
 //! Measured against `espeak-ng` 1.51 (`-v en-us --ipa`) on running text; the conditions are rules of our own.
@@ -13,11 +13,11 @@ use Phone::{
 };
 use Phone::{SH, T, TH, UH, UW, V, W, Y, Z, ZH};
 
-/// Vowels of one word that can be aligned with its spelling.
+/// Most vowels of one word that can be aligned with its spelling.
 const SYLLABLES_MAX: usize = 16;
 
-/// Appends the IPA of a word; `spelling` is in lower case, empty if the word is read by its letters; `links` says that a
-/// vowel follows closely.
+/// Appends the IPA of a word. `spelling` is in lower case, and empty if the word is read by its letters. `links` is
+/// true if a vowel follows without a pause.
 pub(super) fn write(sounds: &[Sound], spelling: &str, links: bool, out: &mut String) {
     let word = SpelledSounds::new(sounds, spelling, links);
     let mut at = 0;
@@ -33,7 +33,7 @@ pub(super) fn write(sounds: &[Sound], spelling: &str, links: bool, out: &mut Str
     }
 }
 
-/// Spellings in which a before r is the vowel of "carry" rather than of "care".
+/// Spellings in which an a before r is the vowel of "carry" rather than of "care".
 const OPEN_A: &[&str] = &[
     "arr", "arab", "arac", "arad", "arag", "aral", "aram", "aran", "arif", "aris", "arit", "pparen",
     "nsparen",
@@ -48,7 +48,7 @@ struct SpelledSounds<'a> {
     letters: Option<[VowelLetters<'a>; SYLLABLES_MAX]>,
 }
 
-/// A group of vowel letters and where it stands.
+/// A group of vowel letters and the letters behind the group.
 #[derive(Clone, Copy, Default)]
 struct VowelLetters<'a> {
     group: &'a str,
@@ -78,24 +78,24 @@ impl<'a> SpelledSounds<'a> {
         self.sound(at).is_some_and(|sound| phones.contains(&sound.phone))
     }
 
-    /// The letters of vowel number `vowel`; empty if unknown.
+    /// Returns the letters of vowel number `vowel`; empty if unknown.
     fn letters(&self, vowel: usize) -> VowelLetters<'a> {
         self.letters.map_or_else(VowelLetters::default, |letters| letters[vowel])
     }
 
-    /// Whether a vowel follows the sound at `at`, be it in the next word.
+    /// Returns true if a vowel follows the sound at `at`, in this word or at the start of the next.
     fn vowel_follows(&self, at: usize) -> bool {
         if at + 1 == self.sounds.len() { self.links } else { self.is_vowel(at + 1) }
     }
 
-    /// Appends the consonant at `at`; returns how many sounds it takes.
+    /// Appends the consonant at `at`; returns the number of sounds used.
     fn consonant(&self, at: usize, vowel: usize, out: &mut String) -> usize {
         let phone = self.sounds[at].phone;
         if phone == T && self.is_glottal(at, vowel) {
             out.push_str("ʔn̩");
             return 3;
         }
-        // "wh" is plain w; nobody says the k of "length".
+        // "wh" is plain w; the k of "length" is silent.
         if phone == HH && self.is(at + 1, &[W])
             || phone == K && self.before(at) == Some(Sound::plain(NG)) && self.is(at + 1, &[TH])
         {
@@ -140,7 +140,7 @@ impl<'a> SpelledSounds<'a> {
         1
     }
 
-    /// The t of "button": behind a full vowel, before a schwa and n that end the stem.
+    /// Returns true for the t of "button": behind a full vowel, before a schwa and n that end the stem.
     fn is_glottal(&self, at: usize, vowel: usize) -> bool {
         let full = self
             .before(at)
@@ -150,14 +150,15 @@ impl<'a> SpelledSounds<'a> {
         full && schwa && matches!(self.letters(vowel).group, "o" | "e" | "ai")
     }
 
-    /// The i of "positive", whose t is not flapped: -tive behind a weak vowel.
+    /// Returns true for the i of "positive", whose t is not flapped: -tive behind a weak vowel.
     fn is_full_ive(&self, at: usize, vowel: usize) -> bool {
         let before = at.checked_sub(2).and_then(|at| self.sound(at));
         let weak_before = before.is_some_and(|sound| sound.is_vowel() && !sound.is_stressed());
         weak_before && vowel > 1 && self.is(at, &[AH, IH]) && self.is(at + 1, &[V]) && self.has_any(&["tive"])
     }
 
-    /// The stress that is heard. The dictionary also stresses what stands right beside the main stress, and final y.
+    /// Returns the stress that is heard. The dictionary also stresses a vowel right beside the main stress, and final
+    /// y.
     fn stress(&self, at: usize) -> Stress {
         let sound = self.sounds[at];
         let mut vowels = self.sounds[at + 1..].iter().filter(|sound| sound.is_vowel());
@@ -276,20 +277,20 @@ impl<'a> SpelledSounds<'a> {
         }
     }
 
-    /// Whether the vowel is that of an ending -ed or -es.
+    /// Returns true if the vowel is that of an ending -ed or -es.
     fn is_inflection(&self, at: usize, vowel: usize) -> bool {
         let past = self.ends(&["ed"]) && self.is(at + 1, &[D]);
         let plural = self.ends(&["es", "'s"]) && self.is(at + 1, &[Z]);
         vowel > 0 && vowel + 1 == self.vowels && at + 2 == self.sounds.len() && (past || plural)
     }
 
-    /// ex- before k or g, en- and em- before a consonant.
+    /// Returns true for ex- before k or g, and for en-, em- and esc- before a consonant.
     fn is_open_e(&self) -> bool {
         let ex = self.starts(&["ex"]) && self.is(1, &[K, G]);
         ex || self.starts(&["en", "em", "esc"]) && !self.is_vowel(2)
     }
 
-    /// re-, de-, be-, se- and the like before a stressed syllable.
+    /// Returns true for a word in re-, de-, be-, se- and the like.
     fn is_weak_prefix(&self) -> bool {
         self.starts(&["re", "de", "be", "se", "ele", "eli", "eve"])
     }
@@ -334,7 +335,7 @@ impl<'a> SpelledSounds<'a> {
         if self.before(at).is_some_and(|before| before.phone == Y) && group == "u" {
             return if self.is(at + 1, &[L]) { "ʊ" } else { "uː" };
         }
-        // "usual", "graduate": the w between two vowels is none.
+        // "usual", "graduate": no w is heard between the two vowels.
         if self.is(at + 1, &[W])
             && self.is_vowel(at + 2)
             && self.has_any(&["ua", "ue", "uo"])
@@ -393,7 +394,8 @@ fn is_vowel_letter(c: char) -> bool {
     matches!(c, 'a' | 'e' | 'i' | 'o' | 'u' | 'y')
 }
 
-/// The vowel letters of each of `vowels` vowels, if `spelling` has as many groups of them, a silent e aside.
+/// Returns the vowel letters of each of `vowels` vowels; `None` unless `spelling` has as many groups of vowel letters,
+/// a silent e aside.
 fn align(spelling: &str, vowels: usize) -> Option<[VowelLetters<'_>; SYLLABLES_MAX]> {
     let mut letters = [VowelLetters::default(); SYLLABLES_MAX];
     let mut count = 0;

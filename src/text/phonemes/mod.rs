@@ -6,15 +6,15 @@
 //!                                              dictionary, unknown, letter_rule ┘        weak_form ─────────▶
 //! ```
 //!
-//! | file | what it knows |
+//! | file | content |
 //! |---|---|
-//! | `token` | words, folded to plain letters; which are acronyms |
+//! | `token` | words, folded to plain letters; acronyms among them |
 //! | `heteronym` | words with two readings, told apart by their neighbours |
 //! | `exception`, `dictionary` | own corrections; the CMU Pronouncing Dictionary |
 //! | `unknown`, `letter_rule` | everything else: endings, compounds, letter-to-sound rules learned from the dictionary |
 //! | `weak_form` | function words, and pairs that run together |
-//! | `mapping` | sounds to the IPA that the voice heard |
-//! | `inventory` | which symbols the voice knows; nothing else ever comes out |
+//! | `mapping` | sounds to the IPA that the voice was trained on |
+//! | `inventory` | symbols of the voice; no other symbol comes out |
 
 mod dictionary;
 mod dictionary_phonemizer;
@@ -44,7 +44,7 @@ pub trait Phonemize: Send {
     ///
     /// `sentence` is text to read aloud as [`crate::text::Speakable`] leaves it, at most
     /// [`crate::limits::CLAUSE_BYTES_MAX`] bytes in the server and any length here; numbers and abbreviations are read
-    /// as [`crate::text::normalise`] says. Only symbols of [`is_voice_symbol`] are written, and no word is left out. Text
-    /// without a word appends nothing.
+    /// as [`crate::text::normalise`] writes them. Only symbols of [`is_voice_symbol`] are written, and no word is left
+    /// out. Text without a word appends nothing.
     fn phonemes(&mut self, sentence: &str, out: &mut String);
 }

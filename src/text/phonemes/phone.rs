@@ -22,12 +22,12 @@ impl Phone {
         (Self::Y, "Y"), (Self::Z, "Z"), (Self::ZH, "ZH"),
     ];
 
-    /// Whether it is the core of a syllable.
+    /// Returns true if the phoneme is the core of a syllable.
     pub(super) fn is_vowel(self) -> bool {
         self <= Self::UW
     }
 
-    /// Whether the vocal cords are silent.
+    /// Returns true if the phoneme is spoken without the vocal cords.
     pub(super) fn is_voiceless(self) -> bool {
         matches!(
             self,
@@ -35,13 +35,13 @@ impl Phone {
         )
     }
 
-    /// Whether a plural after it needs a vowel.
+    /// Returns true if a plural s behind the phoneme needs a vowel before it.
     pub(super) fn is_sibilant(self) -> bool {
         matches!(self, Self::S | Self::Z | Self::SH | Self::ZH | Self::CH | Self::JH)
     }
 }
 
-/// How strongly a vowel is stressed.
+/// Stress of a vowel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Stress {
     None,
@@ -58,7 +58,7 @@ pub(super) struct Sound {
 }
 
 impl Sound {
-    /// A consonant or an unstressed vowel.
+    /// Creates a consonant or an unstressed vowel.
     pub(super) const fn plain(phone: Phone) -> Self {
         Self { phone, stress: Stress::None }
     }
@@ -71,7 +71,7 @@ impl Sound {
         self.stress != Stress::None
     }
 
-    /// Reads `AH0`, `AH1`, `T`.
+    /// Parses `AH0`, `AH1` or `T`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, stress) = match text.as_bytes().last()? {
             b'0' => (&text[..text.len() - 1], Stress::None),
@@ -83,7 +83,7 @@ impl Sound {
         Some(Self { phone, stress })
     }
 
-    /// Writes it as it is read.
+    /// Writes the form that [`Self::parse`] reads.
     #[cfg(test)]
     pub(super) fn write(self, out: &mut String) {
         out.push_str(Phone::ALL[self.phone as usize].1);

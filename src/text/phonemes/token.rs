@@ -1,17 +1,17 @@
-//! Normalised text in words and pauses, every word in plain letters.
+//! Normalised text split into words and pauses, with all words in plain letters.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Longest word that is read as a word, letters; a longer one is read letter by letter, which is what
-/// [`super::super::clause`] counts on.
+/// Longest word that is read as a word, letters. A longer one is read letter by letter; the weights of
+/// [`super::super::clause`] rely on that.
 const WORD_LETTERS_MAX: usize = 24;
 
-/// How a word is to be read.
+/// The way in which a word is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     /// As a word.
     Word,
-    /// Written in capitals among words that are not: perhaps an acronym. `s` says that a plural s follows.
+    /// Written in capitals among words that are not: perhaps an acronym. `plural` is true if an s or 's follows.
     Capitals { plural: bool },
     /// By the names of its letters.
     Letters,
@@ -20,17 +20,17 @@ pub(super) enum Style {
 /// One word of the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word {
-    /// Where its letters are in [`Words::letters`].
+    /// Range of the word's letters in [`Words::letters`].
     start: usize,
     end: usize,
     pub(super) style: Style,
-    /// It begins with a capital.
+    /// True if the word begins with a capital.
     pub(super) is_name: bool,
-    /// The punctuation behind it.
+    /// The punctuation behind the word.
     pub(super) pause: Option<char>,
 }
 
-/// The words of one text; buffers are kept.
+/// The words of one text. The buffers are reused for the next text.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     /// Letters of all words: `a` to `z` and apostrophes.
@@ -39,12 +39,12 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The letters of word number `at`; empty if there is none.
+    /// Returns the letters of word number `at`; empty if there is no such word.
     pub(super) fn letters(&self, at: usize) -> &str {
         self.words.get(at).map_or("", |word| &self.letters[word.start..word.end])
     }
 
-    /// Takes a new text apart.
+    /// Splits `text` into words; the words of the last text are gone.
     pub(super) fn read(&mut self, text: &str) {
         self.letters.clear();
         self.words.clear();
@@ -117,7 +117,7 @@ impl Words {
         });
     }
 
-    /// A lone capital A is an article at the start of a sentence, unless letters stand beside it: "A I".
+    /// Marks a lone capital A at the start of a sentence as an article, unless a letter follows: "A I".
     fn tell_articles(&mut self) {
         for at in 0..self.words.len() {
             if self.letters(at) != "a" || self.words[at].style != Style::Letters {
@@ -134,7 +134,7 @@ impl Words {
         }
     }
 
-    /// Letters in a row are one word with one stress: "A M" is said as "AM" would be.
+    /// Joins letters in a row to one word with one stress: "A M" sounds like "AM".
     fn join_letters(&mut self) {
         self.words.dedup_by(|next, word| {
             let single = next.style == Style::Letters && next.end - next.start == 1;
@@ -157,7 +157,7 @@ fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// A letter that can be folded to a Latin one.
+/// Returns true if `c` is a letter that can be folded to a Latin one.
 fn is_letter(c: char) -> bool {
     c.is_alphabetic() && script(c).is_none()
 }
@@ -166,7 +166,7 @@ fn is_part(c: char) -> bool {
     is_letter(c) || is_mark(c) || is_apostrophe(c)
 }
 
-/// Appends the plain letters nearest to `c`, which is in lower case and decomposed. What has none is left out.
+/// Appends the plain letters nearest to `c`, which is in lower case and decomposed. Appends nothing if there are none.
 fn fold(c: char, out: &mut String) {
     let text = match c {
         'a'..='z' => return out.push(c),
@@ -181,7 +181,7 @@ fn fold(c: char, out: &mut String) {
         'ı' => "i",
         'ŋ' => "ng",
         'ə' => "e",
-        // Greek and Cyrillic: the usual transliteration, shortened to what an English reader says.
+        // Greek and Cyrillic: the usual transliteration, shortened as an English reader says it.
         'α' | 'а' => "a",
         'β' | 'в' => "v",
         'б' => "b",
@@ -218,7 +218,7 @@ fn fold(c: char, out: &mut String) {
     out.push_str(text);
 }
 
-/// The name of the script of `c` if the voice cannot read it.
+/// Returns the name of the script of `c` if the voice cannot read that script.
 fn script(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{0}'..='\u{52f}' => return None,

@@ -5,7 +5,7 @@ use super::letter_rule;
 use super::phone::{self, Phone, Sound, Stress};
 use super::{dictionary, phone::Phone::AH};
 
-/// Shortest parts of a compound, letters. Shorter ones fit into anything.
+/// Shortest part of a compound, letters. Shorter words fit into almost any word.
 const PART_LETTERS_MIN: usize = 3;
 
 /// Names of the letters in ARPAbet, `a` to `z`.
@@ -16,7 +16,7 @@ const LETTERS: [&str; 26] = [
     "W AY1", "Z IY1",
 ];
 
-/// Beginnings that leave the rest of the word as it is, and their sound.
+/// Beginnings that leave the rest of the word as it is, and their sounds.
 const PREFIXES: &[(&str, &str)] = &[
     ("anti", "AE2 N T IY0"),
     ("auto", "AO2 T OW0"),
@@ -62,7 +62,7 @@ const PREFIXES: &[(&str, &str)] = &[
     ("up", "AH2 P"),
 ];
 
-/// Endings that leave the stress where it is, and their sound.
+/// Endings that leave the stress where it is, and their sounds.
 const SUFFIXES: &[(&str, &str)] = &[
     ("ability", "AH0 B IH1 L AH0 T IY0"),
     ("able", "AH0 B AH0 L"),
@@ -106,17 +106,19 @@ const SUFFIXES: &[(&str, &str)] = &[
     ("y", "IY0"),
 ];
 
-/// How the sounds of a word came about.
+/// The way in which a word was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordReading {
-    /// It is read as a word.
+    /// Read as a word.
     Word,
-    /// It is read by the names of its letters.
+    /// Read by the names of its letters.
     Spelled,
 }
 
-/// Appends the sounds of any `word` of lower-case letters a to z and apostrophes. `is_name` says that it has a capital:
-/// names may begin as English words do not ("Zbigniew"), other words that do are abbreviations ("fnmatch").
+/// Appends the sounds of any `word` of lower-case letters a to z and apostrophes.
+///
+/// `is_name` is true if the word has a capital. Names may begin as English words do not ("Zbigniew"). Other words with
+/// such a beginning are abbreviations ("fnmatch").
 pub(super) fn pronounce(word: &str, is_name: bool, out: &mut Vec<Sound>) -> WordReading {
     if known(word, out) {
         return WordReading::Word;
@@ -147,7 +149,7 @@ pub(super) fn pronounce(word: &str, is_name: bool, out: &mut Vec<Sound>) -> Word
     }
 }
 
-/// Whether English words begin with the consonants that `sounds` begin with.
+/// Returns true if English words begin with the consonants at the start of `sounds`.
 fn begins_well(sounds: &[Sound]) -> bool {
     use Phone::{B, D, F, G, HH, K, L, M, N, P, R, S, SH, T, TH, V, W, Y};
     let count = sounds.iter().take_while(|sound| !sound.is_vowel()).count();
@@ -181,7 +183,8 @@ pub(super) fn spell(word: &str, out: &mut Vec<Sound>) -> WordReading {
     WordReading::Spelled
 }
 
-/// A word of the dictionary, or one with a known beginning or ending; `out` is unchanged if it is none.
+/// Appends the sounds of a word of the dictionary, or of one with a known beginning or ending. Returns false and leaves
+/// `out` unchanged for any other word.
 fn known(word: &str, out: &mut Vec<Sound>) -> bool {
     if listed(word, out) {
         return true;
@@ -203,7 +206,7 @@ fn known(word: &str, out: &mut Vec<Sound>) -> bool {
     false
 }
 
-/// A word of our own list or of the dictionary.
+/// Appends the sounds of a word of our own list or of the dictionary; returns false for any other word.
 pub(super) fn listed(word: &str, out: &mut Vec<Sound>) -> bool {
     if let Some(arpabet) = exception::find(word) {
         phone::append(arpabet, out);
@@ -212,7 +215,8 @@ pub(super) fn listed(word: &str, out: &mut Vec<Sound>) -> bool {
     dictionary::look_up(word, out)
 }
 
-/// A base word that `stem` may be spelled from: itself, with an e, with one of two like consonants, with y for i.
+/// Appends the sounds of the base word of `stem`: `stem` itself, with an e, with one of two like consonants, or with y
+/// for i. Returns false if none of them is listed.
 fn base(stem: &str, out: &mut Vec<Sound>) -> bool {
     if stem.len() < PART_LETTERS_MIN {
         return false;
@@ -238,7 +242,7 @@ fn base(stem: &str, out: &mut Vec<Sound>) -> bool {
         || with(stem, "e", out)
 }
 
-/// Plurals, possessives and past forms.
+/// Appends the sounds of a plural, a possessive or a past form; returns false for any other word.
 fn inflected(word: &str, out: &mut Vec<Sound>) -> bool {
     for ending in ["'s", "s'", "s"] {
         let Some(stem) = word.strip_suffix(ending) else { continue };
@@ -305,14 +309,14 @@ fn past(out: &mut Vec<Sound>) {
     }
 }
 
-/// A base word and an ending that leaves its stress alone.
+/// Appends the sounds of a base word and one of [`SUFFIXES`]; returns false for any other word.
 fn suffixed(word: &str, out: &mut Vec<Sound>) -> bool {
     for (suffix, sounds) in SUFFIXES {
         let Some(stem) = word.strip_suffix(suffix) else { continue };
         if !base(stem, out) {
             continue;
         }
-        // "simple" and "ly": the l's and the schwa between them melt.
+        // "simple" and "ly" share one l, and the schwa before it goes.
         if suffix.starts_with("ly") && out.ends_with(&[Sound::plain(AH), Sound::plain(Phone::L)]) {
             out.truncate(out.len() - 2);
         }
@@ -322,10 +326,10 @@ fn suffixed(word: &str, out: &mut Vec<Sound>) -> bool {
     false
 }
 
-/// Two words of the dictionary written as one; the second part loses its stress to the first.
+/// Appends the sounds of two words of the dictionary written as one; the second part loses its stress to the first.
 fn compound(word: &str, out: &mut Vec<Sound>) -> bool {
     let longest = word.len().saturating_sub(PART_LETTERS_MIN);
-    // The most even split wins: "flim berwick" style accidents have one short part.
+    // The most even split wins: accidents such as "flim berwick" have one short part.
     let best = (PART_LETTERS_MIN..=longest)
         .rev() // of two, "name space" rather than "names pace"
         .filter(|&at| is_part(&word[..at]) && is_part(&word[at..]))
@@ -350,7 +354,8 @@ fn compound(word: &str, out: &mut Vec<Sound>) -> bool {
     true
 }
 
-/// Whether `part` can be one half of a compound: in the dictionary, with a vowel, and not only a surname's ending.
+/// Returns true if `part` can be one half of a compound: in the dictionary, with a vowel, and not only a surname's
+/// ending.
 fn is_part(part: &str) -> bool {
     let letters = part.chars().any(|c| "aeiouy".contains(c)) && !part.contains('\'');
     letters

@@ -1,10 +1,10 @@
-//! Function words: how they sound inside a sentence, before a pause, and joined to the word behind.
+//! Function words: their sounds inside a sentence, before a pause, and joined to the word behind.
 //!
 //! # Source
-//! Measured: what `espeak-ng` 1.51 (`-v en-us --ipa`), from whose phonemes the voice was trained, gives for each of
-//! these words in "people know … big dogs", before a pause, and in pairs.
+//! Measured: the output of `espeak-ng` 1.51 (`-v en-us --ipa`) for each of these words in "people know … big dogs",
+//! before a pause, and in pairs. The voice was trained on the phonemes of espeak-ng.
 
-/// One word: its form inside a sentence, its form before a pause; an empty second form is the first.
+/// One word, its form inside a sentence, and its form before a pause. If the last is empty, both forms are alike.
 struct Form(&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -49,7 +49,7 @@ const FORMS: &[Form] = &[
     Form("you've", "juːv", ""), Form("your", "jʊɹ", ""),
 ];
 
-/// Pairs that are written as one.
+/// Pairs of words that are written as one, and their form.
 const JOINED: &[(&str, &str, &str)] = &[
     ("at", "a", "æɾə"),
     ("could", "have", "kˌʊdɐv"),
@@ -83,8 +83,9 @@ const JOINED: &[(&str, &str, &str)] = &[
     ("would", "have", "wʊdhɐv"),
 ];
 
-/// The form of the function word `word` (lower case). `opens`: it begins a clause; `pause`: nothing follows it closely;
-/// `vowel`: the next word begins with one.
+/// Returns the form of the function word `word` (lower case); `None` for any other word.
+///
+/// `opens`: the word begins a clause. `pause`: a pause follows. `vowel`: the next word begins with a vowel.
 pub(super) fn form(word: &str, opens: bool, pause: bool, vowel: bool) -> Option<&'static str> {
     let at = FORMS.binary_search_by(|form| form.0.cmp(word)).ok()?;
     let Form(_, inside, last) = &FORMS[at];
@@ -100,7 +101,7 @@ pub(super) fn form(word: &str, opens: bool, pause: bool, vowel: bool) -> Option<
     })
 }
 
-/// The one form of two words that follow closely.
+/// Returns the joined form of two words without a pause between them.
 pub(super) fn joined(first: &str, second: &str) -> Option<&'static str> {
     JOINED.iter().find(|(a, b, _)| *a == first && *b == second).map(|row| row.2)
 }
