@@ -1,4 +1,4 @@
-//! When does speech begin and end? Counts detector windows; knows nothing of time but their number.
+//! Beginning and end of speech, from the probabilities of detector windows. Time is counted in windows.
 
 /// Windows that decide on an onset.
 pub const ONSET_WINDOWS: usize = 4;
@@ -10,12 +10,12 @@ const ONSET_VOICED: u32 = 3;
 /// `VADIterator` (`threshold - 0.15`).
 const HYSTERESIS: f32 = 0.15;
 
-/// What a window changed.
+/// A change that a window has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transition {
     /// Speech began `windows_ago` windows before the end of this one (this one included).
     Started {
-        /// `1..=ONSET_WINDOWS`.
+        /// Number of windows, `1..=ONSET_WINDOWS`.
         windows_ago: u32,
     },
     /// Speech has ended with this window.
@@ -24,7 +24,7 @@ pub enum Transition {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
-    /// One bit per window, the newest lowest: was it voiced?
+    /// One bit per window, the newest lowest; set if the window was voiced.
     Silence { voiced: u8 },
     /// Windows without speech since the last voiced one.
     Speech { silent: u32 },
@@ -35,18 +35,18 @@ enum Activity {
 pub struct Endpointer(Activity);
 
 impl Endpointer {
-    /// In silence.
+    /// Creates an endpointer in silence.
     #[must_use]
     pub const fn new() -> Self {
         Self(Activity::Silence { voiced: 0 })
     }
 
-    /// Back to silence; an open utterance is forgotten.
+    /// Returns to silence; an open utterance is dropped.
     pub fn reset(&mut self) {
         *self = Self::new();
     }
 
-    /// Takes the probability of the next window; `threshold` in `0.0..=1.0`, `silence_windows` end the utterance.
+    /// Takes the probability of the next window. `threshold` is in `0.0..=1.0`; `silence_windows` end the utterance.
     pub fn window(&mut self, probability: f32, threshold: f32, silence_windows: u32) -> Option<Transition> {
         match &mut self.0 {
             Activity::Silence { voiced } => {

@@ -1,4 +1,4 @@
-//! How samples stand on the wire.
+//! Formats of samples on the wire.
 
 use super::g711::Law;
 use super::quantity::SampleRate;
@@ -18,7 +18,7 @@ pub enum AudioFormat {
 }
 
 impl AudioFormat {
-    /// PCM as the reference has it.
+    /// PCM at the rate of the reference.
     pub const DEFAULT: Self = Self::Pcm(SampleRate::HZ_24K);
 
     /// Rates of `audio/pcm`.
@@ -34,7 +34,7 @@ impl AudioFormat {
         }
     }
 
-    /// Bytes of one sample.
+    /// Returns the bytes of one sample.
     #[must_use]
     pub const fn sample_bytes(self) -> usize {
         match self {
@@ -43,7 +43,7 @@ impl AudioFormat {
         }
     }
 
-    /// How its bytes are companded; `None`: they are the samples.
+    /// Returns the law by which the bytes are companded; `None` for PCM.
     #[must_use]
     pub const fn law(self) -> Option<Law> {
         match self {
@@ -53,7 +53,7 @@ impl AudioFormat {
         }
     }
 
-    /// The wire's `type`.
+    /// Returns the `type` of the format on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl AudioFormat {
 /// Reads a rate of `audio/pcm` from the command line, Hz.
 ///
 /// # Errors
-/// When it is none of [`AudioFormat::PCM_RATES`]: what can be had.
+/// Returns a message with the possible rates if `text` is none of [`AudioFormat::PCM_RATES`].
 pub fn pcm_rate(text: &str) -> Result<SampleRate, String> {
     let rates = AudioFormat::PCM_RATES;
     rates.into_iter().find(|rate| rate.hz().to_string() == text).ok_or_else(|| {

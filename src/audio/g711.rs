@@ -7,12 +7,12 @@
 
 use audio_codec_algorithms::{decode_alaw, decode_ulaw, encode_alaw, encode_ulaw};
 
-/// The two curves. A byte of one is another level, and noise, to the other.
+/// The two curves. Bytes of one curve are noise under the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     /// µ-law: North America and Japan. Silence is `0xFF`.
     Mu,
-    /// A-law: elsewhere. Silence is `0xD5`: the curve has no zero, its least level is 8.
+    /// A-law: elsewhere. Silence is `0xD5`: the curve has no zero, and its least level is 8.
     A,
 }
 
@@ -29,8 +29,8 @@ impl Law {
         }
     }
 
-    /// Writes the nearest bytes of `samples` into the first `samples.len()` places of `bytes`. What is louder than the
-    /// curve's loudest (32,124 for µ-law, 32,256 for A-law) clamps.
+    /// Writes the nearest bytes of `samples` into the first `samples.len()` places of `bytes`. Samples beyond the
+    /// curve's loudest level (32,124 for µ-law, 32,256 for A-law) are clamped.
     ///
     /// # Panics
     /// If `bytes` is shorter than `samples`.
@@ -63,7 +63,7 @@ mod tests {
         byte[0]
     }
 
-    /// ITU-T G.711, tables 1 and 2: the levels at which the segments of each curve begin and end, 16 bit.
+    /// Source: ITU-T G.711, tables 1 and 2, the levels at which the segments of each curve begin and end, 16 bit.
     #[test]
     fn the_curves_are_those_of_the_itu() {
         for (byte, sample) in

@@ -1,4 +1,4 @@
-//! The log-mel features that Smart Turn hears: those of Whisper, over the last eight seconds.
+//! The log-mel features that Smart Turn takes: those of Whisper, over the last eight seconds.
 //!
 //! *Thread:* a stage worker · *Never:* blocks, and no heap call after construction.
 //!
@@ -20,10 +20,10 @@ pub const FRAMES: usize = 800;
 /// Mel bands.
 pub const BANDS: usize = 80;
 
-/// Samples that the features look at: eight seconds at 16 kHz.
+/// Samples that the features cover: eight seconds at 16 kHz.
 const SAMPLES: usize = FRAMES * HOP;
 
-/// Computes features; owns everything that it needs for that.
+/// The tables and buffers that compute the features.
 pub struct LogMel {
     fft: Arc<dyn RealToComplex<f32>>,
     /// Periodic Hann window.
@@ -56,8 +56,7 @@ impl LogMel {
         }
     }
 
-    /// Writes the features of the last eight seconds of `audio` (mono, 16 kHz); shorter audio is preceded by
-    /// silence.
+    /// Writes the features of the last eight seconds of `audio` (mono, 16 kHz). Silence is put before shorter audio.
     ///
     /// # Shapes
     /// - `features`: `[80, 800]` f32, band by band, about `-1.0..=1.0`
@@ -66,11 +65,11 @@ impl LogMel {
     /// No heap call, no lock.
     ///
     /// # Panics
-    /// If `features` has not [`BANDS`] × [`FRAMES`] places.
+    /// If `features` does not have [`BANDS`] × [`FRAMES`] places.
     pub fn compute(&mut self, audio: &[i16], features: &mut [f32]) {
         assert_eq!(features.len(), BANDS * FRAMES, "one place per band and frame");
         let silence = self.normalise(audio);
-        // Frames that see nothing but the leading silence are all alike.
+        // Frames of the leading silence alone are all alike.
         let alike = silence.saturating_sub(MARGIN) / HOP;
         let mut loudest = f32::NEG_INFINITY;
         for t in 0..FRAMES {
@@ -92,8 +91,7 @@ impl LogMel {
         }
     }
 
-    /// Fills `signal` with the last of `audio` at zero mean and unit variance; returns how much silence came
-    /// before.
+    /// Fills `signal` with the last of `audio` at zero mean and unit variance; returns the samples of silence before.
     fn normalise(&mut self, audio: &[i16]) -> usize {
         let audio = &audio[audio.len().saturating_sub(SAMPLES)..];
         let silence = SAMPLES - audio.len();
@@ -115,7 +113,7 @@ impl LogMel {
         silence
     }
 
-    /// The power spectrum of frame `t`.
+    /// Returns the power spectrum of frame `t`.
     fn power(&mut self, t: usize) -> [f32; BINS] {
         let signal = &self.signal[t * HOP..][..FFT];
         for ((place, sample), weight) in self.frame.iter_mut().zip(signal).zip(&self.window) {
@@ -146,14 +144,14 @@ struct MelBand {
     weights: Vec<f32>,
 }
 
-/// The nearest `f32`: tables are computed more precisely than they are kept.
+/// Returns the nearest `f32`. Tables are computed more precisely than they are kept.
 #[expect(clippy::cast_possible_truncation, reason = "the nearest value is what is meant")]
 fn nearest(value: f64) -> f32 {
     value as f32
 }
 
 impl MelBand {
-    /// Band `band`, whose area is one (Slaney's normalisation).
+    /// Creates band `band`, whose area is one (Slaney's normalisation).
     fn new(band: usize) -> Self {
         let edge = |n: usize| hz_of_mel(mel_of_hz(RATE / 2.0) * n as f64 / (BANDS + 1) as f64);
         let (low, centre, high) = (edge(band), edge(band + 1), edge(band + 2));
@@ -173,7 +171,7 @@ impl MelBand {
     }
 }
 
-/// Slaney's mel scale: linear below 1 kHz, logarithmic above.
+/// Converts to Slaney's mel scale: linear below 1 kHz, logarithmic above.
 fn mel_of_hz(hz: f64) -> f64 {
     if hz < 1_000.0 { hz * 3.0 / 200.0 } else { 15.0 + (hz / 1_000.0).ln() * 27.0 / 6.4_f64.ln() }
 }
@@ -182,7 +180,7 @@ fn hz_of_mel(mel: f64) -> f64 {
     if mel < 15.0 { mel * 200.0 / 3.0 } else { 1_000.0 * ((mel - 15.0) * 6.4_f64.ln() / 27.0).exp() }
 }
 
-/// Hz.
+/// Rate of the audio, Hz.
 const RATE: f64 = 16_000.0;
 
 /// Samples of one transform, 25 ms.
@@ -200,7 +198,7 @@ const MARGIN: usize = FFT / 2;
 /// Smallest power of a band.
 const MEL_FLOOR: f32 = 1e-10;
 
-/// Added to the variance, so that silence stays silence.
+/// Term added to the variance, so that silence stays silence.
 const VARIANCE_FLOOR: f64 = 1e-7;
 
 #[cfg(test)]
@@ -223,14 +221,14 @@ mod tests {
         (70, 798),
     ];
 
-    /// A signal that two languages compute alike: a chirp in steps of loudness.
+    /// Returns a chirp in steps of loudness, a signal that Rust and Python compute alike.
     fn chirp(samples: i64) -> Vec<i16> {
         let value = |n: i64| (((n * n * 7 + n * 13) % 20_011) - 10_005).div_euclid(1 + (n / 4_000) % 5);
         (0..samples).map(|n| i16::try_from(value(n)).unwrap()).collect()
     }
 
-    /// Numbers from `compute_whisper_log_mel_features` of pipecat-ai 1.14.0 with numpy 2, 1.5 s and 8.125 s
-    /// of audio.
+    /// Source of the numbers: `compute_whisper_log_mel_features` of pipecat-ai 1.14.0 with numpy 2, for 1.5 s and 8.125
+    /// s of audio.
     #[test]
     #[expect(clippy::excessive_precision, reason = "as the reference printed them")]
     fn features_are_those_of_the_reference() {

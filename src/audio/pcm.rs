@@ -1,4 +1,4 @@
-//! 16-bit samples and `-1.0..=1.0` floats, and the conversions between them that the engine uses.
+//! Conversions between 16-bit samples and `-1.0..=1.0` floats.
 //!
 //! Full scale is 32,768 in both directions, so that a 16-bit sample comes back as itself.
 
@@ -7,7 +7,7 @@ const FULL_SCALE: f32 = 32_768.0;
 
 /// One PCM value of either format.
 pub trait Sample: Copy {
-    /// The sample as a float; `-1.0..=1.0` for every `i16`, unchanged for a float.
+    /// Returns the sample as a float: `-1.0..=1.0` for every `i16`, unchanged for a float.
     fn to_f32(self) -> f32;
 }
 
@@ -25,7 +25,7 @@ impl Sample for f32 {
     }
 }
 
-/// The nearest 16-bit sample (halves away from zero). Values beyond full scale clamp, NaN is silence.
+/// Returns the nearest 16-bit sample (halves away from zero). Values beyond full scale are clamped, NaN becomes 0.
 #[inline]
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates, which is the clamping")]

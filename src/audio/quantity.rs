@@ -1,4 +1,4 @@
-//! Rates and the only conversions between samples and milliseconds.
+//! Rates, and the conversions between samples and milliseconds.
 
 /// Samples per second of a mono stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -8,16 +8,16 @@ pub struct SampleRate(u32);
 impl SampleRate {
     /// Telephone band.
     pub const HZ_8K: Self = Self(8_000);
-    /// What the detector, the turn model and STT hear.
+    /// Rate of the detector, the turn model and STT.
     pub const HZ_16K: Self = Self(16_000);
-    /// The Piper voices of medium quality.
+    /// Rate of the Piper voices of medium quality.
     pub const HZ_22K: Self = Self(22_050);
-    /// The Realtime protocol's PCM.
+    /// Rate of the Realtime protocol's PCM.
     pub const HZ_24K: Self = Self(24_000);
-    /// Common sound cards.
+    /// Rate of common sound cards.
     pub const HZ_48K: Self = Self(48_000);
 
-    /// The rate as a number, if it is in `8_000..=48_000`.
+    /// Creates a rate; `None` unless `hz` is in `8_000..=48_000`.
     #[must_use]
     pub const fn new(hz: u32) -> Option<Self> {
         if hz >= 8_000 && hz <= 48_000 { Some(Self(hz)) } else { None }
@@ -29,13 +29,13 @@ impl SampleRate {
         self.0
     }
 
-    /// Samples in `ms` milliseconds, rounded down.
+    /// Returns the samples in `ms` milliseconds, rounded down.
     #[must_use]
     pub const fn samples_in(self, ms: u32) -> u64 {
         self.0 as u64 * ms as u64 / 1_000
     }
 
-    /// Milliseconds of `samples`, rounded down; saturates at `u32::MAX` (49 days).
+    /// Returns the milliseconds of `samples`, rounded down; saturates at `u32::MAX` (49 days).
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "compared with the type's end before")]
     pub const fn millis_of(self, samples: u64) -> u32 {
@@ -43,7 +43,7 @@ impl SampleRate {
         if ms > u32::MAX as u128 { u32::MAX } else { ms as u32 }
     }
 
-    /// Milliseconds that hold all of `samples`: rounded up; saturates at `u32::MAX`.
+    /// Returns the milliseconds of `samples`, rounded up; saturates at `u32::MAX`.
     #[must_use]
     pub const fn millis_around(self, samples: u64) -> u32 {
         let down = self.millis_of(samples);

@@ -1,21 +1,22 @@
 //! Streaming conversion between sample rates.
 //!
-//! *Thread:* whoever owns the stream · *Never:* blocks, and no heap call after construction.
+//! *Thread:* the owner of the stream · *Never:* blocks, and no heap call after construction.
 //!
 //! A polyphase filter: for a ratio `L / M` in lowest terms there are `L` sets of coefficients, one per
 //! position that an output sample can have between two input samples. The sets are exact (no interpolation
-//! between them), the position is a pair of integers (it does not drift), and every output sample is one
-//! scalar product over the input around it. So a result depends on the samples only, never on how a caller
-//! cut them into chunks, bit for bit.
+//! between them). The position is a pair of integers, which does not drift. Each output sample is one scalar
+//! product over the input around it. So a result depends on the samples only, bit for bit, and never on the
+//! caller's chunks.
 //!
 //! The coefficients and the vectorised scalar product are rubato's. Its complete resamplers are not used:
-//! each carries its own table (up to 80 kB for 22.05 kHz) and works in fixed chunks, which adds a chunk of
-//! delay. Here the table is shared by every stream of the process and the state of a stream is 2.4 kB.
+//! each has its own table (up to 80 kB for 22.05 kHz) and works in fixed chunks, which adds a chunk of
+//! delay. Here all streams of the process share the table of a pair of [`RATES`], and the state of a stream
+//! is 2.4 kB.
 //!
 //! # Delay
-//! Output sample `n` stands at the same time as input sample `n · from / to`; to compute it the filter must
-//! have seen 24 samples of the lower of the two rates beyond that point: 1.5 ms for 24 → 16 kHz, 1.1 ms for
-//! 22.05 → 24 kHz, 3 ms where 8 kHz is involved. Nothing else is held back.
+//! Output sample `n` stands at the same time as input sample `n · from / to`. To compute that output the
+//! filter needs 24 samples of the lower of the two rates beyond that point: 1.5 ms for 24 → 16 kHz, 1.1 ms
+//! for 22.05 → 24 kHz, 3 ms for conversions from or to 8 kHz. Nothing else is held back.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -26,7 +27,7 @@ use rubato::sinc_interpolator::{AnyInterpolator, SincInterpolator, make_interpol
 use super::pcm::Sample;
 use super::quantity::SampleRate;
 
-/// Why a pair of rates has no resampler.
+/// Errors of a pair of rates that has no resampler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResampleError {
@@ -37,24 +38,24 @@ pub enum ResampleError {
         from: u32,
         /// Rate of the output, Hz.
         to: u32,
-        /// Sets of coefficients, which is the output rate divided by the greatest common divisor.
+        /// Sets of coefficients: the output rate divided by the greatest common divisor of both rates.
         phases: u32,
     },
 }
 
-/// The state of one stream that goes from one rate to another.
+/// The state of one stream that is converted from one rate to another.
 pub struct Resampler {
-    /// `None` where both rates are equal and samples pass through.
+    /// `None` if both rates are equal, so that samples pass through.
     filter: Option<Arc<Filter>>,
     from: SampleRate,
     to: SampleRate,
-    /// Input that is still needed, from the oldest sample that the next output looks at.
+    /// Input that is still needed, from the oldest sample that the next output depends on.
     window: [f32; WINDOW_SAMPLES],
     /// Samples of `window` in use.
     filled: usize,
-    /// Where in `window` the sample at or before the next output's position stands.
+    /// Index in `window` of the last sample at or before the next output's position.
     position: usize,
-    /// How far the next output's position is beyond it, in `0..phases`.
+    /// Distance of the next output's position beyond that sample, in `0..phases`.
     phase: usize,
     /// Samples taken since the last reset.
     taken: u64,
@@ -63,11 +64,11 @@ pub struct Resampler {
 }
 
 impl Resampler {
-    /// A resampler for mono audio. The first one of a pair of rates computes that pair's table.
+    /// Creates a resampler for mono audio. The first one of a pair of rates computes that pair's table.
     ///
     /// # Errors
-    /// [`ResampleError::Ratio`] for rates without a large common divisor. Every pair of the rates that
-    /// [`SampleRate`] names is fine.
+    /// Returns [`ResampleError::Ratio`] for rates without a large common divisor. No pair of the rates that
+    /// [`SampleRate`] names is refused.
     pub fn new(from: SampleRate, to: SampleRate) -> Result<Self, ResampleError> {
         let mut resampler = Self {
             filter: Filter::shared(from, to)?,
@@ -84,11 +85,11 @@ impl Resampler {
         Ok(resampler)
     }
 
-    /// Changes the rates and starts a new stream. No heap call if any stream of the process has used this
-    /// pair before and both rates are among those that [`SampleRate`] names.
+    /// Changes the rates and starts a new stream. Makes no heap call if [`SampleRate`] names both rates and a
+    /// stream of the process has used the pair before.
     ///
     /// # Errors
-    /// As [`Resampler::new`]; then nothing has changed.
+    /// As for [`Resampler::new`]; the resampler is then unchanged.
     pub fn set_rates(&mut self, from: SampleRate, to: SampleRate) -> Result<(), ResampleError> {
         if (from, to) != (self.from, self.to) {
             self.filter = Filter::shared(from, to)?;
@@ -98,8 +99,8 @@ impl Resampler {
         Ok(())
     }
 
-    /// Computes the tables of all pairs of the rates that [`SampleRate`] names, so that no stream does it
-    /// later. About 1 MB and some tens of milliseconds; once per process.
+    /// Computes the tables of all pairs of the rates that [`SampleRate`] names, so that no stream computes them
+    /// later. Takes about 1 MB and some tens of milliseconds, once per process.
     pub fn prepare() {
         for from in RATES {
             for to in RATES {
@@ -108,7 +109,7 @@ impl Resampler {
         }
     }
 
-    /// Takes `input` and gives what can be computed by now to `sink`, in order, in slices of at most 256
+    /// Takes `input` and passes all output that can be computed to `sink`, in order, in slices of at most 256
     /// samples.
     ///
     /// # Real-time
@@ -119,7 +120,7 @@ impl Resampler {
             return pass(input, &mut self.given, sink);
         };
         while !input.is_empty() {
-            // One place stays free: the scalar product's bounds check wants a sample beyond its last.
+            // One place stays free: the scalar product's bounds check requires a sample beyond its last.
             let room = WINDOW_SAMPLES - 1 - self.filled;
             let (now, later) = input.split_at(room.min(input.len()));
             for (place, sample) in self.window[self.filled..].iter_mut().zip(now) {
@@ -131,8 +132,8 @@ impl Resampler {
         }
     }
 
-    /// Gives the rest of the stream to `sink` as if silence followed, and starts a new stream. The stream's
-    /// output has then the length of its input times the ratio, rounded up.
+    /// Passes the rest of the stream to `sink` as if silence followed, and starts a new stream. The stream's
+    /// output then has the length of its input times the ratio, rounded up.
     ///
     /// # Real-time
     /// No heap call, no lock.
@@ -149,7 +150,7 @@ impl Resampler {
         self.reset();
     }
 
-    /// Forgets the stream; what follows is resampled as by a new resampler.
+    /// Drops the stream and starts a new one.
     pub fn reset(&mut self) {
         let before = self.filter.as_ref().map_or(0, |filter| filter.taps() / 2);
         self.window[..before].fill(0.0);
@@ -160,25 +161,25 @@ impl Resampler {
         self.given = 0;
     }
 
-    /// Output samples that [`Resampler::finish`] would give.
+    /// Returns the number of output samples that [`Resampler::finish`] would pass on.
     #[must_use]
     pub fn held(&self) -> u64 {
         (self.taken * u64::from(self.to.hz())).div_ceil(u64::from(self.from.hz())) - self.given
     }
 
-    /// Rate of the input.
+    /// Returns the rate of the input.
     #[must_use]
     pub fn from(&self) -> SampleRate {
         self.from
     }
 
-    /// Rate of the output.
+    /// Returns the rate of the output.
     #[must_use]
     pub fn to(&self) -> SampleRate {
         self.to
     }
 
-    /// Computes all output that the window allows, until `given` reaches `owed`, and drops what no later
+    /// Computes all output that the window allows, until `given` reaches `owed`, and drops input that no later
     /// output needs.
     fn drain(&mut self, filter: &Filter, owed: u64, sink: &mut impl FnMut(&[f32])) {
         let (taps, table) = (filter.taps(), &filter.table);
@@ -228,7 +229,7 @@ impl fmt::Debug for Resampler {
     }
 }
 
-/// Gives `input` unchanged.
+/// Passes `input` unchanged to `sink`.
 fn pass<S: Sample>(input: &[S], given: &mut u64, sink: &mut impl FnMut(&[f32])) {
     let mut block = [0.0; BLOCK_SAMPLES];
     for piece in input.chunks(BLOCK_SAMPLES) {
@@ -245,19 +246,19 @@ struct Filter {
     table: AnyInterpolator<f32>,
     /// `L`: positions of an output sample between two input samples.
     phases: usize,
-    /// How far an output sample is after the one before.
+    /// Distance from one output sample to the next.
     step: Step,
 }
 
-/// A distance in input samples and positions between them. Divided once: a division takes as long as the
-/// filter.
+/// A distance in input samples and positions between them. The division is done once, since a division takes
+/// as long as the filter.
 struct Step {
     whole: usize,
     phases: usize,
 }
 
 impl Filter {
-    /// The filter of a pair of rates, or `None` if they are equal.
+    /// Returns the filter of a pair of rates, or `None` if they are equal.
     fn shared(from: SampleRate, to: SampleRate) -> Result<Option<Arc<Self>>, ResampleError> {
         /// One cell per pair of `RATES`.
         static FILTERS: [OnceLock<Arc<Filter>>; RATES.len() * RATES.len()] =
@@ -315,13 +316,14 @@ const RATES: [SampleRate; 5] =
 /// untouched.
 const TAPS: u32 = 48;
 
-/// Sets of coefficients at most: 22.05 → 48 kHz has 320.
+/// Most sets of coefficients: 22.05 → 48 kHz has 320.
 const PHASES_MAX: u32 = 640;
 
-/// Output samples that are given at once at most.
+/// Most output samples that are passed on at once.
 const BLOCK_SAMPLES: usize = 256;
 
-/// The longest filter (48 → 8 kHz: six times [`TAPS`]), as much new input, and the place that stays free.
+/// Length of the longest filter (48 → 8 kHz: six times [`TAPS`]), as much new input, and the place that stays
+/// free.
 const WINDOW_SAMPLES: usize = 2 * 6 * TAPS as usize + 1;
 
 #[cfg(test)]
@@ -346,7 +348,7 @@ mod tests {
         20.0 * value.max(1e-12).log10()
     }
 
-    /// Amplitude of `hz` in `signal`.
+    /// Returns the amplitude of `hz` in `signal`.
     fn amplitude(signal: &[f32], hz: f64, rate: SampleRate) -> f64 {
         let step = std::f64::consts::TAU * hz / f64::from(rate.hz());
         // A Hann window, so that the neighbouring tone does not leak into the measured line.

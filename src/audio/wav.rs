@@ -1,23 +1,23 @@
-//! WAV as it comes and goes over sockets: the header by itself, samples as they arrive, lengths that nobody knows yet.
+//! WAV over sockets: the header apart from the samples, and files whose length is not known yet.
 //!
 //! # Source
-//! Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", and `mmreg.h` for the format tags. A length
-//! of 0 or `u32::MAX` is what programs write that stream.
+//! Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", and `mmreg.h` for the format tags.
+//! Programs that stream write a length of 0 or `u32::MAX`.
 
 use super::SampleRate;
 
 /// Bytes of the header that [`header`] writes.
 const HEADER_BYTES: usize = 44;
 
-/// Longest header that is read: what stands before the samples is titles and the like.
+/// Longest header that is read, bytes. Titles and the like may stand before the samples.
 const HEADER_BYTES_MAX: usize = 64 * 1_024;
 
-/// Why it is no WAV that we read. The text names what was found and what was expected.
+/// A file that is no WAV, or of a kind that is not read. The text names the contents found, and mostly those expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WavError(String);
 
-/// How one sample stands in the file, little-endian.
+/// Encoding of one sample in the file, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     U8,
@@ -27,7 +27,7 @@ enum Encoding {
     F32,
 }
 
-/// How samples stand in the file.
+/// Format of the samples in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WavFormat {
     /// Samples per second of one channel.
@@ -37,7 +37,7 @@ pub struct WavFormat {
 }
 
 impl WavFormat {
-    /// Signed 16 bit, mono.
+    /// Returns the format of signed 16-bit mono samples.
     #[must_use]
     pub const fn pcm16(rate: SampleRate) -> Self {
         Self { rate, channels: 1, encoding: Encoding::I16 }
@@ -52,13 +52,13 @@ impl WavFormat {
         }
     }
 
-    /// Bytes of one sample of all channels.
+    /// Returns the bytes of one sample of all channels.
     #[must_use]
     pub const fn frame_bytes(self) -> usize {
         self.sample_bytes() * self.channels as usize
     }
 
-    /// The samples of `bytes`, channels averaged; bytes at the end that are no whole sample are left out.
+    /// Returns the samples of `bytes`, with the channels averaged. Bytes of an incomplete last sample are left out.
     pub fn mono(self, bytes: &[u8]) -> impl Iterator<Item = f32> {
         let channels = f32::from(self.channels);
         bytes.chunks_exact(self.frame_bytes()).map(move |frame| {
@@ -79,28 +79,28 @@ impl WavFormat {
     }
 }
 
-/// What a file says before its samples.
+/// The part of a file before its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WavHeader {
-    /// How the samples stand.
+    /// Format of the samples.
     pub format: WavFormat,
-    /// Where they begin, bytes.
+    /// Offset of the samples, bytes.
     pub start: usize,
-    /// How many bytes they have; `None`: up to the end.
+    /// Length of the samples, bytes; `None` if they go on to the end of the file.
     pub len: Option<usize>,
 }
 
 impl WavHeader {
-    /// Whether `bytes` begin like a WAV file.
+    /// Returns true if `bytes` begin like a WAV file.
     #[must_use]
     pub fn is_wav(bytes: &[u8]) -> bool {
         bytes.len() >= 12 && bytes.starts_with(b"RIFF") && &bytes[8..12] == b"WAVE"
     }
 
-    /// Reads the header at the beginning of a file. `None`: more of it must come first.
+    /// Reads the header at the beginning of a file; `None` if more bytes must come first.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns [`WavError`] if the file is no WAV, or none of a format that is read.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, WavError> {
         if bytes.len() < 12 {
             return Ok(None);
@@ -147,7 +147,7 @@ fn number(bytes: &[u8]) -> u32 {
 }
 
 fn parse_format(body: &[u8]) -> Result<WavFormat, WavError> {
-    /// The real tag is in the extension.
+    /// Tag of a format whose real tag is in the extension.
     const EXTENSIBLE: u32 = 0xfffe;
     if body.len() < 16 {
         return Err(WavError(format!("found a format of {} bytes, expected 16", body.len())));
@@ -177,7 +177,7 @@ fn parse_format(body: &[u8]) -> Result<WavFormat, WavError> {
     Ok(WavFormat { rate, channels, encoding })
 }
 
-/// The header of mono 16-bit samples at `rate`; `len` in bytes, `None`: nobody knows yet.
+/// Returns the header of mono 16-bit samples at `rate`. `len` is in bytes, and `None` if not known yet.
 #[must_use]
 pub fn header(rate: SampleRate, len: Option<u32>) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
@@ -251,7 +251,7 @@ mod tests {
             assert_eq!(header.len, Some(file.len() - header.start));
             let samples: Vec<f32> = header.format.mono(&file[header.start..]).collect();
             assert_eq!(samples, ramp, "{bits} bits, {sample_format:?}");
-            // Cut anywhere in its header it is unfinished, not wrong.
+            // A file cut anywhere in its header is unfinished, not wrong.
             for len in 0..header.start {
                 assert_eq!(WavHeader::parse(&file[..len]), Ok(None), "{len} bytes");
             }

@@ -1,10 +1,10 @@
-//! Languages by their codes. Plain data: they travel in rings.
+//! Languages by their codes: plain data, which can travel in rings.
 
 /// Longest language code, bytes. `zh-Hant-TW` has 10.
 const CODE_BYTES_MAX: usize = 12;
 
-/// A language by its code, as it was written: `en`, `de-AT`. Any code of the right form is one; whether there is such a
-/// language, [`Language::named`] knows.
+/// A language by its code, as it was written: `en`, `de-AT`. Any code of the right form is accepted;
+/// [`Language::named`] accepts only codes of languages that exist.
 ///
 /// # Source
 /// ISO 639 and BCP 47: letters, digits and hyphens.
@@ -15,7 +15,7 @@ pub struct Language {
 }
 
 impl Language {
-    /// The language with this code. `None` where it can be none.
+    /// Creates the language with this code; `None` if `code` does not have the form of a code.
     #[must_use]
     pub fn new(code: &str) -> Option<Self> {
         let is_code = code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -27,7 +27,7 @@ impl Language {
         Some(Self { len: u8::try_from(code.len()).ok()?, bytes })
     }
 
-    /// English, for models that know nothing else.
+    /// Returns English, the language of models that have no other.
     #[must_use]
     pub const fn english() -> Self {
         let mut bytes = [0; CODE_BYTES_MAX];
@@ -35,13 +35,13 @@ impl Language {
         Self { len: 2, bytes }
     }
 
-    /// The code.
+    /// Returns the code.
     #[must_use]
     pub fn code(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("letters, digits and hyphens")
     }
 
-    /// What stands before the region.
+    /// Returns the part of the code before the first hyphen.
     pub(super) fn primary(&self) -> &str {
         self.code().split('-').next().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Languages: their codes, their names, and what a text is written in.
+//! Languages: their codes, their names, and the language of a text.
 
 mod code;
 mod name;

@@ -1,13 +1,13 @@
-//! What languages are called.
+//! Names of languages.
 //!
 //! # Source
-//! ISO 639, as the crate `isolang` has it.
+//! ISO 639, in the tables of the crate `isolang`.
 
 use isolang::Language as Iso;
 
 use super::Language;
 
-/// Other codes and names than those of ISO 639, of two-letter codes, or of languages that are written alike.
+/// Codes and names that ISO 639 does not have, or that stand for another code here, each with that code.
 ///
 /// # Source
 /// `LANGUAGES` and `TO_LANGUAGE_CODE` of `whisper/tokenizer.py` (openai-whisper), and the codes of whatlang.
@@ -37,9 +37,10 @@ const ALIASES: [(&str, &str); 22] = [
 ];
 
 impl Language {
-    /// The language that a server means by `word`: a code of two or three letters, a region behind it does not count
-    /// (`fr`, `fr-FR`, `fra`), or its English name (`french`). Norwegian is one language here. `None`: no language is called
-    /// so.
+    /// Returns the language that a server means by `word`; `None` if there is no such language.
+    ///
+    /// `word` is a code of two or three letters (`fr`, `fra`), with or without a region (`fr-FR`), or an English name
+    /// (`french`). Norwegian is one language here.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         let word = word.trim().to_ascii_lowercase();
@@ -60,7 +61,7 @@ impl Language {
         iso.and_then(|iso| Self::new(iso.to_639_1().unwrap_or(iso.to_639_3())))
     }
 
-    /// Whether both are the same language, whatever the region and however it is written.
+    /// Returns true if both are the same language; the region and the spelling of the code do not count.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (Self::named(self.code()), Self::named(other.code())) {
@@ -69,7 +70,7 @@ impl Language {
         }
     }
 
-    /// What it is called in English. `None`: there is no such language.
+    /// Returns the English name; `None` if there is no such language.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         let code = self.primary().to_ascii_lowercase();
@@ -78,7 +79,7 @@ impl Language {
     }
 }
 
-/// The name without what ISO 639 adds to it: `Modern Greek (1453-)`.
+/// Returns the name without the additions of ISO 639: "Greek" for `Modern Greek (1453-)`.
 fn short_name(iso: Iso) -> &'static str {
     let name = iso.to_name();
     name.split(" (").next().unwrap_or(name).trim_start_matches("Modern ")
@@ -88,7 +89,7 @@ fn short_name(iso: Iso) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Names that Whisper gives to what it hears. Source: `whisper/tokenizer.py` (openai-whisper 20250625).
+    /// Names of the languages that Whisper recognises. Source: `whisper/tokenizer.py` (openai-whisper 20250625).
     const WHISPER: [&str; 100] = [
         "english",
         "chinese",

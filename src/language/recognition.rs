@@ -1,17 +1,19 @@
-//! In which language a text is written.
+//! The language in which a text is written.
 
 use super::Language;
 
-/// A shorter text says little about its language, in characters: "Continue." is English and French.
+/// Shortest text that shows its language, characters: "Continue." is English and French.
 const EVIDENCE_CHARACTERS_MIN: usize = 20;
 
-/// Of a longer text this much is looked at, bytes: more says no more, and costs time.
+/// Longest beginning of a text that is examined, bytes: more costs time and improves nothing.
 const LOOKED_AT_BYTES_MAX: usize = 1_000;
 
 impl Language {
-    /// The language in which `text` is written. `None`: it is too short, or could be one of several. Two judges that work
-    /// differently must agree, or the one that knows its doubts must have none: of one sentence the first alone is wrong
-    /// too often, and the second knows only 16 languages and takes a text in any other for one of them.
+    /// Returns the language in which `text` is written; `None` if `text` is too short, or could be in one of several.
+    ///
+    /// Two recognisers that work differently must agree, or the first must report its result as reliable. On one
+    /// sentence the first alone is wrong too often. The second has only 16 languages, and takes a text in any other for
+    /// one of them.
     #[must_use]
     pub fn of_text(text: &str) -> Option<Self> {
         if !is_evidence(text) {
@@ -25,10 +27,10 @@ impl Language {
     }
 }
 
-/// Whether `text` is long enough to say something about its language, or about the one that was spoken.
+/// Returns true if `text` is long enough to show its language, or the language that was spoken.
 #[must_use]
 pub fn is_evidence(text: &str) -> bool {
-    // A Chinese, Japanese or Korean one, and what stands behind them in Unicode, is worth two.
+    // A Chinese, Japanese or Korean character counts twice, as do all that follow them in Unicode.
     let worth = text.chars().map(|char| if char < '\u{2E80}' { 1 } else { 2 });
     worth.sum::<usize>() >= EVIDENCE_CHARACTERS_MIN
 }
@@ -49,9 +51,9 @@ mod tests {
             ("जारी रखें", None),
             ("कल सुबह मौसम कैसा रहेगा?", Some("hi")),
             ("Oui, bien sûr, avec plaisir.", Some("fr")),
-            // Of this language one judge knows nothing, and the other is sure.
+            // One recogniser does not have this language, and the other is sure.
             ("Столиця України — Київ.", Some("uk")),
-            // One takes it for Indonesian, the other for Turkish.
+            // One recogniser takes this for Indonesian, the other for Turkish.
             ("Habari za asubuhi, rafiki yangu mpendwa", None),
             ("Hm hm, mm-hm, hm hm hm, mm.", None),
             ("Continue.", None),

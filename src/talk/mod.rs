@@ -1,6 +1,6 @@
-//! `antiphon talk`: says a recording to a Realtime server at the pace of speech and stores the answer.
+//! `antiphon talk`: plays a recording to a Realtime server at the pace of speech and stores the answer.
 //!
-//! Speaks only the public protocol, so it measures any Realtime server as a caller would hear it.
+//! The command uses only the public protocol, so it can measure any Realtime server, from a user's point of view.
 
 mod recording;
 mod turn;
@@ -39,7 +39,7 @@ pub struct TalkArgs {
     /// Print one JSON object per turn
     #[arg(long)]
     pub json: bool,
-    /// How often to ask, each time in a new session; more than once also prints the medians
+    /// Number of times to ask, each in a new session; more than one also prints the medians
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
     /// Seconds to wait for the whole answer after the end of the recording
@@ -47,19 +47,19 @@ pub struct TalkArgs {
     answer_limit_s: u64,
 }
 
-/// Why there is no answer; each is one line for the user.
+/// Errors of `antiphon talk`. Each message is one line for the user.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TalkError {
-    /// The recording cannot be read, or the answer not be stored.
+    /// The recording cannot be read, or the answer cannot be stored.
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// There is no WebSocket at this address.
     #[error("{url}: no connection: {source}")]
     Connect {
-        /// The address.
+        /// Address of the server.
         url: String,
-        /// What the transport says.
+        /// Error of the transport.
         source: Box<SocketError>,
     },
     /// All units are in use.
@@ -82,9 +82,9 @@ pub enum TalkError {
          with --default-rate {hz}, or leave the flag out here"
     )]
     OtherRate {
-        /// What `session.created` shows.
+        /// Rate in `session.created`.
         server_hz: u64,
-        /// What was meant.
+        /// Rate of `--default-rate`.
         hz: u32,
     },
     /// The response ended as `failed`.
@@ -102,27 +102,27 @@ pub enum TalkError {
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Socket(Box<SocketError>),
-    /// Nothing came in time.
+    /// No answer, or no step towards it, came in time.
     #[error("waited {seconds:.0} s for {waited_for} in vain")]
     Silent {
-        /// What was due.
+        /// The event or answer that was due.
         waited_for: &'static str,
-        /// How long.
+        /// Time waited.
         seconds: f64,
     },
-    /// The server heard noise only, and does not answer that.
+    /// The server heard noise only and sent no answer.
     #[error("the server found nothing to answer in the recording; its transcript is \"{transcript}\"")]
     NothingToAnswer {
-        /// What it understood.
+        /// Transcript of the recording, as the server sent it.
         transcript: String,
     },
-    /// No timer or socket can be had from the operating system.
+    /// The operating system grants no timer or socket.
     #[error("the runtime cannot start: {0}")]
     Runtime(std::io::Error),
     /// A message is not JSON.
     #[error("the server sent what is no event: {text}")]
     NotAnEvent {
-        /// Its first characters.
+        /// First characters of the message.
         text: String,
     },
     /// An audio delta is not base64 of whole samples.
@@ -139,10 +139,10 @@ impl TalkError {
     }
 }
 
-/// Asks as often as `args` say and prints what came back. Blocks; brings its own runtime, one thread of it.
+/// Asks `args.repeat` times and prints the answers. Blocks the calling thread, on which it runs a runtime of its own.
 ///
 /// # Errors
-/// [`TalkError`] of the first turn that failed.
+/// Returns the [`TalkError`] of the first turn that failed.
 pub fn run(args: TalkArgs) -> Result<(), TalkError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(TalkError::Runtime)?.block_on(talk(args))
@@ -178,7 +178,7 @@ async fn talk(args: TalkArgs) -> Result<(), TalkError> {
     Ok(())
 }
 
-/// The median of every time over `turns`; one that is missing in a turn is left out of its median.
+/// Returns the median of each time over `turns`. A time that a turn lacks is left out of its median.
 #[must_use]
 fn median_times(turns: &[Times]) -> Times {
     let of = |time: fn(&Times) -> Option<f64>| median(turns.iter().filter_map(time).collect());
@@ -198,7 +198,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// One turn as `antiphon talk --json` prints it.
+/// Returns the JSON object that `antiphon talk --json` prints for one turn.
 #[must_use]
 fn turn_json(answer: &Answer) -> Value {
     json!({
@@ -210,7 +210,7 @@ fn turn_json(answer: &Answer) -> Value {
     })
 }
 
-/// All times count from the end of speech.
+/// Returns the times, all counted from the end of speech.
 fn times_json(times: &Times) -> Value {
     let ms = |time: Option<f64>| time.map(|ms| rounded(ms, 10.0));
     json!({
@@ -237,10 +237,10 @@ fn turn_text(answer: &Answer) -> String {
     text
 }
 
-/// Above this lateness of the client a measurement says more about the client than about the server.
+/// Lateness of the client above which its measurements are no longer those of the server, milliseconds.
 const LATE_CLIENT_MS: u32 = 10;
 
-/// The way from the end of speech to the last sample, step by step.
+/// Returns the steps from the end of speech to the last sample, one a line.
 fn times_text(times: &Times) -> String {
     let steps = [
         ("end of turn reported", times.endpoint_ms),

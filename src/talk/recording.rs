@@ -1,4 +1,4 @@
-//! A question as a recording: any WAV file becomes mono at the rate of the session, and we know where its speech ends.
+//! A question as a recording: a WAV file made mono at the rate of the session, with the end of its speech.
 
 use std::path::{Path, PathBuf};
 
@@ -10,52 +10,52 @@ use crate::audio::{SampleRate, pcm};
 /// Block in which the level is measured to find the end of speech, milliseconds.
 const LEVEL_BLOCK_MS: u32 = 10;
 
-/// A block belongs to the speech while its level is above this part of the loudest block's: −40 dB.
+/// Least level of a block of speech, as a part of the loudest block's: −40 dB.
 const SPEECH_LEVEL_RATIO: f64 = 0.01;
 
-/// Rates that are converted: up to the highest of studio converters. The filter grows with the numbers in the ratio,
-/// so a nonsense rate must not reach it.
+/// Rates that are converted: up to the highest of studio converters. The filter grows with the numbers in the ratio of
+/// the rates, so a nonsense rate must not reach it.
 const RATES_HZ: std::ops::RangeInclusive<u32> = 1_000..=768_000;
 
 /// Input samples per resampler step; only the speed depends on it.
 const RESAMPLER_CHUNK: usize = 1_024;
 
-/// Why a recording cannot be used.
+/// Errors of reading a recording and of storing an answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
     /// Not a readable WAV file.
     #[error("{path}: not a readable WAV file: {source}")]
     Unreadable {
-        /// The file.
+        /// The recording.
         path: PathBuf,
-        /// What the reader says.
+        /// Error of the WAV reader.
         source: hound::Error,
     },
     /// No sample, or nothing but zeros.
     #[error("{path}: {seconds:.2} s of silence, expected speech")]
     Silent {
-        /// The file.
+        /// The recording.
         path: PathBuf,
         /// Length of the recording.
         seconds: f64,
     },
-    /// No rate that sound is recorded at.
+    /// A rate that no sound is recorded at.
     #[error(
         "{path}: sample rate {hz} Hz, expected {}..={} Hz", RATES_HZ.start(), RATES_HZ.end()
     )]
     Rate {
-        /// The file.
+        /// The recording.
         path: PathBuf,
-        /// Rate found.
+        /// Rate in the file's header.
         hz: u32,
     },
     /// The answer cannot be stored.
     #[error("{path}: cannot be written: {source}")]
     Unwritable {
-        /// The file.
+        /// File for the answer.
         path: PathBuf,
-        /// What the writer says.
+        /// Error of the WAV writer.
         source: hound::Error,
     },
 }
@@ -72,7 +72,7 @@ impl Recording {
     /// Reads a WAV file of any rate, channel count and sample format, and converts it to `rate`; channels are averaged.
     ///
     /// # Errors
-    /// [`RecordingError`] if the file is no WAV, holds no sound, or its rate cannot be converted.
+    /// Returns [`RecordingError`] if the file is no WAV, holds no sound, or its rate cannot be converted.
     pub fn load(path: &Path, rate: SampleRate) -> Result<Self, RecordingError> {
         let unreadable = |source| RecordingError::Unreadable { path: path.to_owned(), source };
         let mut reader = hound::WavReader::open(path).map_err(unreadable)?;
@@ -107,7 +107,7 @@ impl Recording {
         })
     }
 
-    /// Takes samples at `rate`; `None` if there is no sound in them.
+    /// Creates a recording from mono samples at `rate`; `None` if there is no sound in them.
     #[must_use]
     pub fn from_samples(samples: Vec<i16>, rate: SampleRate) -> Option<Self> {
         let speech_end = end_of_speech(&samples, rate)?;
@@ -126,8 +126,10 @@ impl Recording {
         &self.samples
     }
 
-    /// Where the speech ends: the end of the last 10 ms block whose level (root mean square) is above −40 dB of the
-    /// loudest block's. Latency counts from here, not from the end of the file.
+    /// Returns the end of the speech, in samples from the start. Latency counts from there, not from the end of the
+    /// file.
+    ///
+    /// The speech ends with the last 10 ms block whose level (root mean square) is above −40 dB of the loudest block's.
     #[must_use]
     pub const fn speech_end(&self) -> usize {
         self.speech_end
@@ -137,7 +139,7 @@ impl Recording {
 /// Writes mono samples at `rate` as a 16-bit WAV file.
 ///
 /// # Errors
-/// [`RecordingError::Unwritable`].
+/// Returns [`RecordingError::Unwritable`] if the file cannot be created or written.
 pub fn store(path: &Path, samples: &[i16], rate: SampleRate) -> Result<(), RecordingError> {
     let spec = hound::WavSpec {
         channels: 1,

@@ -1,4 +1,4 @@
-//! One question and its answer over the public protocol: what is sent when, and what the server's events mean.
+//! One question and its answer over the public protocol.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,30 +19,30 @@ use crate::message::Moment;
 /// Audio of one append, milliseconds.
 const APPEND_MS: u32 = 20;
 
-/// The same as a duration.
+/// Audio of one append, as a duration.
 const APPEND: Duration = Duration::from_millis(APPEND_MS as u64);
 
-/// How long the server may take to accept a session and to confirm its settings.
+/// Longest wait for the connection, and for the confirmed settings of the session.
 const OPENING_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a server may take to answer our close.
+/// Longest wait for the server's answer to our close.
 const CLOSING_LIMIT: Duration = Duration::from_secs(1);
 
-/// What the user says.
+/// The user's part of the turn.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// Spoken; the server finds the end of the turn by itself.
+    /// A spoken question; the server finds the end of the turn by itself.
     Spoken(Recording),
-    /// Written; the answer is spoken all the same.
+    /// A written question; the answer is spoken all the same.
     Written(String),
 }
 
-/// Sample rate of a session's PCM, in and out, and whether the server is told.
+/// Sample rate of a session's PCM, in and out, named to the server or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TalkRate {
     /// 24 kHz, named in a `session.update`.
     Named,
-    /// Rate that the server has by default.
+    /// The server's default rate, which no event names.
     Unnamed(SampleRate),
 }
 
@@ -57,11 +57,11 @@ impl TalkRate {
     }
 }
 
-/// When things reached this client, counted from the end of the user's speech (a written question: from its
-/// sending). Negative: it came while the user was still speaking.
+/// Times at which events reached this client, counted from the end of the user's speech, or from the sending of a
+/// written question. Negative while the user was still speaking.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
-    /// The server said that the turn has ended, milliseconds.
+    /// The server's report of the end of speech, milliseconds.
     pub endpoint_ms: Option<f64>,
     /// The final transcript, milliseconds.
     pub transcript_ms: Option<f64>,
@@ -73,10 +73,10 @@ pub struct Times {
     pub done_ms: f64,
 }
 
-/// What the server answered.
+/// The server's answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// What the server understood; `None`: the question was written.
+    /// Transcript of the question; `None` if the question was written.
     pub transcript: Option<String>,
     /// The answer's text.
     pub reply: String,
@@ -84,21 +84,21 @@ pub struct Answer {
     pub samples: Vec<i16>,
     /// Samples per second of that audio.
     pub rate: SampleRate,
-    /// When things happened.
+    /// Times at which the parts of the answer came.
     pub times: Times,
-    /// The latest append, against its intended time, milliseconds. Above some milliseconds, this machine was too busy
-    /// to measure with.
+    /// Greatest lateness of an append against its intended time, milliseconds. Above some milliseconds, this machine
+    /// was too busy to measure with.
     pub client_late_ms: f64,
 }
 
 /// Opens a session at `url`, asks, and waits for the whole answer. A recording must be at `rate`.
 ///
-/// Audio goes out in 20 ms appends at absolute deadlines, each when its last sample would have been spoken; after the
-/// recording follows silence, as from an open microphone. Thread: any, on a tokio runtime with time and network.
+/// Audio goes out in 20 ms appends at absolute deadlines, each when its last sample would have been spoken. Silence
+/// follows the recording, as from an open microphone. Thread: any, on a tokio runtime with time and network.
 ///
 /// # Errors
-/// [`TalkError`]: no connection, no free unit, a server with another default rate, an `error` event, a failed response, or
-/// no answer within `answer_limit` of the end of the recording.
+/// Returns [`TalkError`] for no connection, no free unit, a server with another default rate, an `error` event, a
+/// failed response, or no answer within `answer_limit` of the end of the recording.
 pub async fn converse(
     url: &str,
     question: &Question,
@@ -134,7 +134,7 @@ pub async fn converse(
                 tokio::select! {
                     biased;
                     heard = &mut hear => heard,
-                    // A socket that takes no more has usually said why: the reader knows.
+                    // A socket that takes no more has usually sent the reason, which the reader then returns.
                     Err(unsent) = speak(&mut sink, recording, start, &mut latest) => {
                         hear.await.and(Err(unsent))
                     }
@@ -158,7 +158,7 @@ pub async fn converse(
     turn.into_answer(rate.get(), latest)
 }
 
-/// Sends `recording` and then silence, forever, one append per deadline; ends only by an error.
+/// Sends `recording` and then silence without end, one append per deadline. Returns only with an error.
 async fn speak<S>(
     sink: &mut S,
     recording: &Recording,
@@ -230,7 +230,7 @@ where
     expect_event(events, "session.updated").await.map(drop)
 }
 
-/// Checks that a session with this `audio` is at `hz`, as far as the server says.
+/// Checks that a session with this `audio` is at `hz`. Rates that the server does not name pass.
 fn check_rate(audio: &Value, hz: u32) -> Result<(), TalkError> {
     let rates = ["input", "output"].iter().filter_map(|side| audio[side]["format"]["rate"].as_u64());
     match rates.into_iter().find(|server_hz| *server_hz != u64::from(hz)) {
@@ -253,7 +253,7 @@ where
     }
 }
 
-/// The next event; pings, pongs and binary messages are passed over.
+/// Waits for the next event; skips pings, pongs and binary messages.
 async fn next_event<E>(events: &mut E) -> Result<Value, TalkError>
 where
     E: Stream<Item = Result<Message, SocketError>> + Unpin,
@@ -301,7 +301,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(120).collect()
 }
 
-/// An `error` object of the protocol as our error.
+/// Converts an `error` object of the protocol to our error.
 fn error_of(error: &Value) -> TalkError {
     let field = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
     match error["type"].as_str() {
@@ -317,10 +317,10 @@ fn error_of(error: &Value) -> TalkError {
     }
 }
 
-/// A response while it comes in.
+/// A response that is coming in.
 #[derive(Debug, Default)]
 struct Incoming {
-    /// Utterances that had begun when the response did: it answers the last of them.
+    /// Utterances that had begun when the response did. The response answers the last of them.
     utterances: usize,
     text: String,
     samples: Vec<i16>,
@@ -329,7 +329,7 @@ struct Incoming {
     done: Option<Moment>,
 }
 
-/// What has been heard of the turn so far. No socket and no clock: events and their times come in.
+/// The turn so far. Pure: events and their times come in; there is no socket and no clock.
 ///
 /// A recording with pauses may make several turns, and an answer to the first may be cut off by the second. The turn
 /// is answered when all that was heard is transcribed, no response is open, and the last utterance has its answer.
@@ -337,9 +337,9 @@ struct Incoming {
 struct TurnProgress {
     speech_end: Moment,
     is_spoken: bool,
-    /// Utterances in their order; the text is there once they are transcribed.
+    /// Item ids of the utterances in their order, each with its transcript once it has come.
     utterances: Vec<(String, Option<String>)>,
-    /// Whether the latest utterance or request still waits for its response.
+    /// True while the latest utterance or request has no response.
     wants_answer: bool,
     open: HashMap<String, Incoming>,
     answers: Vec<Incoming>,
@@ -372,7 +372,7 @@ impl TurnProgress {
             "conversation.item.input_audio_transcription.completed" => {
                 self.transcribed = Some(at);
                 let text = text_of("transcript").trim().to_owned();
-                // Nothing but noise was heard: the server rightly says nothing to it.
+                // Only noise was heard: the server rightly sends no answer.
                 if text.is_empty()
                     && self.utterances.last().is_some_and(|(item, _)| item == text_of("item_id"))
                 {

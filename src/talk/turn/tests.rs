@@ -10,7 +10,7 @@ use super::*;
 
 type Server = WebSocketStream<TcpStream>;
 
-/// Asks a server that is played by `script`, on a socket of its own.
+/// Asks a server that is played by `script`, on a new socket.
 async fn ask<F: Future<Output = ()>>(
     question: Question,
     limit: Duration,
@@ -143,7 +143,7 @@ async fn a_rate_that_is_not_named_is_the_servers() {
     let rate = TalkRate::Unnamed(SampleRate::HZ_16K);
     for (format, fits) in [
         (json!({ "type": "audio/pcm", "rate": 16_000 }), true),
-        // A server that does not say.
+        // A server that does not name its rate.
         (Value::Null, true),
         (json!({ "type": "audio/pcm", "rate": 24_000 }), false),
     ] {
