@@ -1,4 +1,4 @@
-//! From a push to the moment when the reader runs: a worker that sleeps, and one that has just been awake.
+//! Time from a push until the reader runs, for a worker that sleeps and for one that has just been awake.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench reads clocks and sleeps")]
 
 mod report;
@@ -16,15 +16,15 @@ use serde_json::json;
 
 use report::Series;
 
-/// Pushes of a measurement, of a smoke run.
+/// Pushes of a measurement, and of a smoke run.
 const PUSHES: [usize; 2] = [10_000, 50];
 
 const UNIT: UnitId = UnitId::new(0);
 
-/// When the worker last ran, nanoseconds of the monotonic clock; 0: not since the last push.
+/// Moment of the worker's last run, nanoseconds of the monotonic clock; 0 if there was none since the last push.
 static RAN_AT: AtomicU64 = AtomicU64::new(0);
 
-/// A stage that notes when it runs.
+/// A stage that notes the moment of its last run.
 struct Noting;
 
 impl Stage for Noting {
@@ -47,7 +47,7 @@ fn main() {
     let slab = UnitSlab::leak(1, bells, SampleRate::HZ_24K);
     let thread = ThreadSpec { name: "reader".to_owned(), nice: 0 };
     let worker = spawn_worker(WorkerSpec { thread, bell, worker: 0 }, slab, Noting).expect("a thread");
-    // 1 ms: asleep, and its core with it. 20 ms: the pace of a client's appends.
+    // After 1 ms the worker and its core are asleep. 20 ms is the pace of a client's appends.
     for pause in [Duration::from_millis(1), Duration::from_millis(20)] {
         let pushes = if pause.as_millis() > 1 { pushes / 10 } else { pushes };
         let mut woken = Series::new("push_to_run", "us");
@@ -67,7 +67,7 @@ fn main() {
     worker.handle.join().expect("the reader does not panic");
 }
 
-/// Waits until the worker has run. Sleeps meanwhile: on one core the worker could not run beside a loop.
+/// Waits until the worker has run. Sleeps in between: on one core the worker could not run beside a busy loop.
 fn ran_at() -> u64 {
     let limit = Instant::now() + Duration::from_secs(10);
     loop {

@@ -1,4 +1,4 @@
-//! The engine's own moves: ring, claim, discard check, doorbell. No model, no socket.
+//! The engine's own steps: ring, claim, discard check, doorbell. No model, no socket.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -19,7 +19,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 /// Sizes of the pool.
 const UNITS: [usize; 3] = [1, 64, 4_096];
 
-/// Claims between two looks at the clock, which costs as much as a claim.
+/// Claims between two readings of the clock, which costs as much as a claim.
 const BATCH: usize = 64;
 
 fn bell(units: usize) -> &'static StageBell {
@@ -37,7 +37,7 @@ fn slab(units: usize) -> &'static UnitSlab {
     UnitSlab::leak(units, bells, SampleRate::HZ_24K)
 }
 
-/// Stages and drainer in one: passes the unit's markers on, and makes it free.
+/// Does the work of the stages and the drainer: passes the unit's markers on, and makes the unit free.
 fn bring_back(slab: &UnitSlab, unit: UnitId) {
     let (SlotState::Draining, epoch) = slab.unit(unit).status.slot.load() else { return };
     while let Some(envelope) = slab.unit(unit).vad.borrow().audio_in.pop() {
@@ -62,11 +62,11 @@ fn release(leases: &mut Vec<UnitLease>, slab_of: impl Fn(usize) -> &'static Unit
     }
 }
 
-/// `UnitLease::claim` alone; giving the units back is not timed.
+/// Measures `UnitLease::claim` alone; the release of the units is not timed.
 fn claim_alone(c: &mut Criterion) {
     let mut group = c.benchmark_group("claim");
     for units in UNITS {
-        // Of pools of one unit there are as many as claims in a batch.
+        // There are as many pools of one unit as claims in a batch.
         let pools: Vec<_> = (0..if units == 1 { BATCH } else { 1 }).map(|_| slab(units)).collect();
         let pool = |at: usize| pools[at % pools.len()];
         let mut leases = Vec::with_capacity(BATCH);
@@ -97,7 +97,7 @@ fn claim_alone(c: &mut Criterion) {
     group.finish();
 }
 
-/// Time of the slower of two threads that claim from one pool at once, `iterations` each.
+/// Returns the time of the slower of two threads that claim from one pool at once, `iterations` each.
 fn contended(pool: &'static UnitSlab, iterations: u64) -> Duration {
     let barrier = Barrier::new(2);
     let claims = || {
@@ -125,7 +125,7 @@ fn contended(pool: &'static UnitSlab, iterations: u64) -> Duration {
     })
 }
 
-/// A whole life: claim, drop, both markers through all stages, free again, on one thread.
+/// Measures a whole cycle on one thread: claim, drop, both markers through all stages, free again.
 fn claim_to_claim(c: &mut Criterion) {
     let pool = slab(64);
     c.bench_function("claim_to_claim", |b| {
@@ -138,7 +138,7 @@ fn claim_to_claim(c: &mut Criterion) {
     });
 }
 
-/// Frames of 20 ms through a ring, both ends on one thread, the reader's bell rung each time.
+/// Measures frames of 20 ms through a ring, with both ends on one thread and the reader's bell rung each time.
 fn ring_frames(c: &mut Criterion) {
     let unit = UnitId::new(0);
     let (writer, reader) = (bell(1), bell(1));
@@ -162,7 +162,7 @@ fn ring_frames(c: &mut Criterion) {
     group.finish();
 }
 
-/// Is this late? Asked for every item, by every stage.
+/// Measures the check for stale items, which a stage makes for each item.
 fn discard_check(c: &mut Criterion) {
     let counter = GenerationCounter::new();
     counter.bump();
@@ -177,7 +177,7 @@ fn discard_check(c: &mut Criterion) {
     group.finish();
 }
 
-/// What a push pays for waking a reader that is awake.
+/// Measures the cost to a push of a bell whose reader is awake.
 fn ring_awake(c: &mut Criterion) {
     let bell = bell(1);
     let (unit, mut cursor, mut out) = (UnitId::new(0), 0, [UnitId::new(0)]);

@@ -1,4 +1,4 @@
-//! What a bench prints: one JSON object per run, with all that is needed to repeat it.
+//! The output of a bench: one JSON object per run, with all that is needed to repeat the run.
 
 #![allow(dead_code, reason = "not every bench has every kind of metric")]
 
@@ -8,20 +8,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-/// Version of the line's shape. 2: `p90`, `p99` and, of 10,000 values or more, `p99.9`; `bottleneck`; the
-/// whole `command`.
+/// Version of the line's fields. Version 2 has `p90`, `p99` and, of 10,000 values or more, `p99.9`;
+/// `bottleneck`; the whole `command`.
 const SCHEMA: u32 = 2;
 
-/// Parts of the values that every distribution names.
+/// Percentiles of a distribution, and the parts of the values that they stand for.
 const PERCENTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)];
 
-/// Fewest values of which one in a thousand says something.
+/// Fewest values of a distribution with a `p99.9`: ten of them lie above it.
 const P999_COUNT_MIN: u64 = 10_000;
 
 /// Most values of a distribution that are printed one by one.
 const SERIES_MAX: usize = 500;
 
-/// Whether this is a measurement (`cargo bench`) or only the check that the bench still runs (`cargo test
+/// Returns true in a measurement (`cargo bench`), and false in the check that the bench still runs (`cargo test
 /// --benches`).
 pub(crate) fn is_measurement() -> bool {
     std::env::args().any(|arg| arg == "--bench")
@@ -40,7 +40,7 @@ impl Series {
         Self { name, unit, values: Vec::new() }
     }
 
-    /// A metric that is one number.
+    /// Creates a metric that is one number.
     pub(crate) fn one(name: &'static str, unit: &'static str, value: f64) -> Self {
         Self { name, unit, values: vec![value] }
     }
@@ -61,8 +61,7 @@ impl Series {
     }
 }
 
-/// How one duration is distributed over any number of values: to the nanosecond below 2 µs, to one part in a
-/// thousand above.
+/// Distribution of any number of durations: to the nanosecond below 2 µs, to one part in a thousand above.
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution {
     pub(crate) name: &'static str,
@@ -93,8 +92,8 @@ impl Distribution {
         self.nanos.len()
     }
 
-    /// The smallest duration that at least this part, `0.0..=1.0`, of the durations do not exceed, ms; 0 of
-    /// none.
+    /// Returns the smallest duration that at least this part, `0.0..=1.0`, of the durations do not exceed, ms; 0 if
+    /// there are no durations.
     pub(crate) fn millis_at(&self, part: f64) -> f64 {
         self.nanos.value_at_quantile(part) as f64 / 1e6
     }
@@ -157,14 +156,14 @@ impl From<Distribution> for Metric {
 pub(crate) struct Line {
     bench: &'static str,
     profile: String,
-    /// Who kept the run from going faster, where that is known not to be the server.
+    /// The part that limited the run; `None` if that was the server, or is not known.
     pub(crate) bottleneck: Option<&'static str>,
     dimensions: Map<String, Value>,
     metrics: Vec<Metric>,
 }
 
 impl Line {
-    /// A line without metrics; `ready_line` is the server's, empty if there is none.
+    /// Creates a line without metrics. `ready_line` is the server's; empty if there is none.
     pub(crate) fn new(bench: &'static str, ready_line: &str) -> Self {
         let profile = ready_line.split("profile=").nth(1).unwrap_or("unknown").to_owned();
         Self { bench, profile, bottleneck: None, dimensions: Map::new(), metrics: Vec::new() }
@@ -183,10 +182,10 @@ impl Line {
         self.metric(Series::one(name, unit, value));
     }
 
-    /// The one number of a metric.
+    /// Returns the one number of a metric.
     ///
     /// # Panics
-    /// If there is no such metric, or it is a distribution.
+    /// If there is no such metric, or the metric is a distribution.
     pub(crate) fn number(&self, name: &str) -> f64 {
         let metric = self.metrics.iter().find(|metric| metric.name() == name);
         match metric {
@@ -195,7 +194,7 @@ impl Line {
         }
     }
 
-    /// Number of values of a metric.
+    /// Returns the number of values of a metric.
     ///
     /// # Panics
     /// If there is no such metric.
@@ -229,7 +228,7 @@ impl Line {
         println!("{line}");
     }
 
-    /// The dimensions and metrics in a few lines for people.
+    /// Returns the dimensions and metrics in a few lines for people.
     pub(crate) fn summary(&self) -> String {
         let dimensions: Vec<_> =
             self.dimensions.iter().map(|(name, value)| format!("{name}={}", plain(value))).collect();
@@ -259,7 +258,7 @@ pub(crate) fn print(bench: &'static str, ready_line: &str, dimensions: Value, se
     line.print();
 }
 
-/// The smallest value that at least this part of the values does not exceed.
+/// Returns the smallest value that at least this part of the values does not exceed.
 fn nearest_rank(sorted: &[f64], part: f64) -> f64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -270,7 +269,7 @@ fn nearest_rank(sorted: &[f64], part: f64) -> f64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// Three decimals; six of what is below one.
+/// Rounds to three decimals; to six below one.
 fn rounded(value: f64) -> Value {
     let scale = if value.abs() < 1.0 { 1e6 } else { 1e3 };
     json!((value * scale).round() / scale)
@@ -280,7 +279,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The command that repeats this run.
+/// Returns the command that repeats this run.
 fn command(bench: &str) -> String {
     let args: Vec<_> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let mut command = format!("cargo bench --bench {bench}");
@@ -306,7 +305,8 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(0, usize::from)
 }
 
-/// Runnable threads on average over the last minute: above the number of cores, times say little.
+/// Returns the average number of runnable threads over the last minute. Times measured under a load above the
+/// number of cores mean little.
 fn load() -> f64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0)

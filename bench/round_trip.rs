@@ -1,5 +1,5 @@
-//! Text → phonemes → speech → text: word errors per kind of sentence, for the built-in phonemizer and, where espeak-ng is
-//! installed, for that one too. Same voice, same recogniser; compare the rows with each other, not with zero.
+//! Text → phonemes → speech → text: word errors per kind of sentence, for the built-in phonemizer, and for espeak-ng if
+//! that is installed. Voice and recogniser are the same; compare the rows with each other, not with zero.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -24,7 +24,7 @@ use serde_json::json;
 
 const KINDS: [&str; 5] = ["plain", "assistant", "names", "numbers", "rare"];
 
-/// Syntheses of each sentence: the voice is random. One in a smoke run, and then of one sentence per kind.
+/// Syntheses of each sentence, since the voice is random. A smoke run has one, of one sentence per kind.
 const REPEATS: usize = 3;
 
 fn main() {
@@ -62,7 +62,7 @@ fn main() {
     }
 }
 
-/// A phonemizer that gets the text as our normaliser reads it, espeak too, so that only the phonemes differ.
+/// A phonemizer that gets text from our normaliser, espeak-ng included, so that only the phonemes differ.
 struct Normalised(Box<dyn Phonemize>);
 
 impl Phonemize for Normalised {

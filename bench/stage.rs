@@ -1,5 +1,5 @@
-//! Each stage's own work on one thread: real audio in its ring, the result in the next one. `fake` is the engine without a
-//! network; the rest runs the real models, which are fetched if they are missing.
+//! The work of each stage on one thread: real audio in its ring, the result in the next ring. `fake` is the engine
+//! without a network. The rest runs the real models, which are fetched if they are missing.
 #![allow(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
 use std::path::Path;
@@ -26,10 +26,10 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 /// Units in one call of a stage.
 const BATCHES: [usize; 4] = [1, 2, 4, 8];
 
-/// What the voice says: the first clause of an answer, and a whole sentence.
+/// Texts for the voice: the first clause of an answer, and a whole sentence.
 const CLAUSES: [&str; 2] = ["Good morning,", "The train to the city leaves at a quarter past nine."];
 
-/// Units that are claimed, and a stage's view of them.
+/// Claimed units, and the state that a stage needs to work on them.
 struct Pool {
     slab: &'static UnitSlab,
     leases: Vec<UnitLease>,
@@ -47,12 +47,12 @@ impl Pool {
         Self { slab, leases, deadlines: Deadlines::new(units) }
     }
 
-    /// The first `units` units.
+    /// Returns the first `units` units.
     fn ids(&self, units: usize) -> Vec<UnitId> {
         self.leases[..units].iter().map(UnitLease::id).collect()
     }
 
-    /// Time that `stage` needs for its part of what `units` have in their rings.
+    /// Returns the time that `stage` takes for the contents of the rings of `units`.
     fn work(&mut self, stage: &mut impl Stage, units: &[UnitId]) -> Duration {
         let begin = Instant::now();
         stage.work(self.slab, units, Moment::default(), &mut self.deadlines);
@@ -99,7 +99,7 @@ fn piper() -> Piper {
     Piper::load(&library(), &voice, &config, &GraphOptions::default(), phonemizer).expect("the model loads")
 }
 
-/// A recording of `tests/golden/speech`, 16 kHz mono as it lies there.
+/// Returns a recording of `tests/golden/speech`, which is 16 kHz mono.
 fn clip(name: &str) -> Vec<i16> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/speech").join(name);
     let mut reader = hound::WavReader::open(path).expect("the clip is in the tree");
@@ -109,7 +109,7 @@ fn clip(name: &str) -> Vec<i16> {
 
 // Stages.
 
-/// One window of 32 ms of speech for each unit, from 24 kHz, resampling and endpointing included.
+/// Measures one window of 32 ms of speech for each unit, from 24 kHz, resampling and endpointing included.
 fn vad(c: &mut Criterion) {
     let speech = clip("austen-0880.wav");
     let mut group = c.benchmark_group("vad_window");
@@ -138,7 +138,7 @@ fn vad(c: &mut Criterion) {
     group.finish();
 }
 
-/// Puts 32 ms into `audio_in` of every unit: 768 samples, here of a clip read at another pace.
+/// Pushes 32 ms into `audio_in` of every unit: 768 samples. The clip is read as if it were at 24 kHz.
 fn hear(pool: &mut Pool, speech: &[i16], window: usize) {
     for at in 0..pool.leases.len() {
         let epoch = pool.leases[at].epoch();
@@ -153,7 +153,7 @@ fn hear(pool: &mut Pool, speech: &[i16], window: usize) {
     }
 }
 
-/// Empties what VAD has filled.
+/// Empties the rings that VAD has filled.
 fn forget(pool: &mut Pool) {
     for lease in &mut pool.leases {
         while lease.port().vad_events.pop().is_some() {}
@@ -161,7 +161,7 @@ fn forget(pool: &mut Pool) {
     }
 }
 
-/// A whole utterance of each unit, one after the other as the stage does it.
+/// Measures a whole utterance of each unit; the stage transcribes them one after the other.
 fn stt(c: &mut Criterion) {
     let speech = clip("cards-002.wav");
     let mut group = c.benchmark_group("stt_utterance");
@@ -206,7 +206,7 @@ fn transcribe(pool: &mut Pool, stage: &mut SttStage, speech: &[i16]) -> Duration
     spent
 }
 
-/// From a clause in the ring to its first audio in `answer_out`, of each unit one after the other.
+/// Measures the time from a clause in the ring to its first audio in `answer_out`, of each unit one after the other.
 fn tts(c: &mut Criterion) {
     let mut group = c.benchmark_group("tts_first_audio");
     group.sample_size(10);
@@ -236,13 +236,13 @@ fn speak(pool: &mut Pool, stage: &mut TtsStage, clause: &str) -> Duration {
     }
     let ids = pool.ids(pool.leases.len());
     let mut spent = Duration::ZERO;
-    // One call synthesises, the next one sends as far as there is room.
+    // One call synthesises; the next one sends as much as there is room for.
     for _ in 0..2 {
         spent += pool.work(stage, &ids);
     }
     for lease in &mut pool.leases {
         assert!(!lease.port().answer_out.is_empty(), "audio of each unit");
-        // What is left of the clause is stale now; the next round begins clean.
+        // The rest of the clause is stale now, so the next round begins with empty rings.
         lease.cancel();
         while lease.port().answer_out.pop().is_some() {}
     }

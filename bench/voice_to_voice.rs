@@ -1,4 +1,4 @@
-//! From the end of the user's speech to the first audio of the answer, on the real models, part by part.
+//! Time from the end of the user's speech to the first audio of the answer, on the real models, part by part.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -24,7 +24,7 @@ use serde_json::json;
 use report::Series;
 use server::Server;
 
-/// What may follow `cargo bench --bench voice_to_voice --`.
+/// Arguments behind `cargo bench --bench voice_to_voice --`.
 #[derive(Debug, Parser)]
 struct Args {
     /// Callers at a time
@@ -38,13 +38,13 @@ struct Args {
     bench: bool,
 }
 
-/// Turns of a measurement, per caller; turns of a smoke run.
+/// Turns per caller of a measurement, and of a smoke run.
 const TURNS: [usize; 2] = [20, 1];
 
-/// Turns before the measured ones: first use of every buffer.
+/// Turns before the measured ones, which are the first use of every buffer.
 const WARM_UP_TURNS: usize = 2;
 
-/// No answer takes longer.
+/// Longest wait for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
 fn clips() -> Vec<PathBuf> {
@@ -62,7 +62,7 @@ async fn main() {
     let turns = TURNS[usize::from(!report::is_measurement())];
     let units = usize::from(args.callers.max(2));
     let mut server_args: Vec<_> = args.server_arg.iter().map(String::as_str).collect();
-    // Without the built-in model, one that repeats the question at once stands in, and the line says so.
+    // Without the built-in model, one that repeats the question at once stands in, as the line then shows.
     let echo = if cfg!(feature = "builtin-llm") { None } else { Some(llm::ScriptedLlm::start().await) };
     let url = echo.as_ref().map(llm::ScriptedLlm::url);
     if let Some(url) = &url {
@@ -84,8 +84,8 @@ async fn main() {
     report::print("voice_to_voice", server.ready_line(), dimensions, &parts(&times, client_late));
 }
 
-/// The turns of one caller, each with how late the client itself was, ms. Each begins with another clip, so that
-/// they do not end in step.
+/// Plays the turns of one caller; returns their times, each with the client's own lateness, ms. Each caller begins
+/// with another clip, so that the callers do not end in step.
 async fn call(url: &str, clips: &[Recording], caller: usize, turns: usize) -> Vec<(Times, f64)> {
     let mut heard = Vec::new();
     for (number, clip) in clips.iter().cycle().skip(caller).take(WARM_UP_TURNS + turns).enumerate() {
@@ -98,7 +98,7 @@ async fn call(url: &str, clips: &[Recording], caller: usize, turns: usize) -> Ve
     heard
 }
 
-/// The whole way and its parts; a part ends with the event that the client sees.
+/// Returns the whole time and its parts. A part ends with an event at the client.
 fn parts(times: &[Times], late: Series) -> Vec<Series> {
     let series = |name, from: fn(&Times) -> Option<f64>, to: fn(&Times) -> Option<f64>| {
         let values = times.iter().filter_map(|t| Some(to(t)? - from(t)?)).collect();

@@ -1,4 +1,4 @@
-//! Bytes of the socket to samples in a ring, and back.
+//! Conversion of the socket's bytes to samples in a ring, and back.
 #![allow(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
 use std::hint::black_box;
@@ -20,11 +20,11 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 /// Lengths of an append, milliseconds.
 const LENGTHS_MS: [u64; 3] = [20, 100, 1_000];
 
-/// Formats of the wire; those of one kind cost the same per sample.
+/// Formats of the wire, with the suffix of their group. All rates of PCM cost the same per sample.
 const FORMATS: [(&str, AudioFormat); 3] =
     [("", AudioFormat::DEFAULT), ("_pcmu", AudioFormat::Pcmu), ("_pcma", AudioFormat::Pcma)];
 
-/// Audio that is not all the same.
+/// Returns audio whose samples differ.
 fn samples(ms: u64, format: AudioFormat) -> Vec<i16> {
     (0..ms * u64::from(format.rate().hz()) / 1_000)
         .map(|n| i16::try_from((n * 7_919) % 65_536).unwrap_or(i16::MIN))
@@ -64,7 +64,7 @@ fn append(c: &mut Criterion) {
     group.finish();
 }
 
-/// Decodes `message` into the slots of a ring; taking the frames out again is not timed.
+/// Returns the time to decode `message` into the slots of a ring; the pops of the frames are not timed.
 fn to_ring(message: &Utf8Bytes, ms: u64, format: AudioFormat, iterations: u64) -> Duration {
     let bell: &'static StageBell = Box::leak(Box::new(StageBell::new(1, 1)));
     let ringer = Ringer::Stage(bell, UnitId::new(0));
@@ -112,7 +112,7 @@ fn delta(c: &mut Criterion) {
     group.finish();
 }
 
-/// The events of an answer that come most often and weigh most.
+/// Measures the events of an answer that are the most frequent and the largest.
 fn event(c: &mut Criterion) {
     let mut group = c.benchmark_group("event");
     let (mut event_ids, mut text) = (EventIds::new(), String::with_capacity(16 * 1_024));

@@ -1,4 +1,4 @@
-//! Stopping an answer, by event or by voice: how soon it ends, and what comes of it afterwards.
+//! Cancels and barge-ins: the time until the answer ends, and its audio and events that come later.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) struct CancelArgs {
     /// Pace of the answer in times of real time; 0 is a burst
     #[arg(long, default_value_t = 0.0)]
     pub(crate) rt: f64,
-    /// Length of an answer that nobody stops, seconds: longer than a burst can be out in --after-ms
+    /// Length of an answer that is not stopped, seconds: longer than a burst can be out in --after-ms
     #[arg(long, default_value_t = 3_600.0, value_parser = crate::seconds)]
     pub(crate) dur: f64,
     /// Time between the first audio and the stop
@@ -37,12 +37,12 @@ pub(crate) struct CancelArgs {
     /// Length of that speech, sent in one piece
     #[arg(long, value_name = "MS", default_value_t = 400)]
     pub(crate) speech_ms: u32,
-    /// How far a sample may be from the tag of its answer: 0 is bit-exact; who resamples needs some
+    /// Most by which a sample may be off the tag of its answer: 0 is bit-exact; a server that resamples needs some
     #[arg(long, default_value_t = 0)]
     pub(crate) tolerance: u16,
 }
 
-/// What is still to come after a response is over may take this long.
+/// Longest wait for late events after a response is over.
 const AFTERMATH: Duration = Duration::from_millis(20);
 
 /// Silence that ends the speech of a barge-in.
@@ -53,22 +53,23 @@ const NEXT_SECONDS: f64 = 0.3;
 
 #[derive(Debug)]
 struct Tally {
-    /// The last stop; `None` once speech has been reported after it.
+    /// Moment of the last stop; `None` once the server has reported speech since.
     stop: Option<Moment>,
     to_done: Distribution,
     to_started: Distribution,
-    /// From the stop to each delta that still came.
+    /// Times from the stop to each delta that still came.
     stale: Distribution,
     stale_samples: u64,
     after_done: u64,
     wrong_tag: u64,
     next_samples: u64,
-    /// The answer was complete before the stop.
+    /// Answers that were complete before the stop.
     too_late: u64,
 }
 
 impl Tally {
-    /// Some servers report the speech before the end of the answer that it stops, some after it.
+    /// Records the report of speech. Some servers send it before the end of the answer that the speech stops, some
+    /// after.
     fn note_speech(&mut self, event: &Event<'_>) {
         if event.kind() == "input_audio_buffer.speech_started"
             && let Some(stop) = self.stop.take()
@@ -95,7 +96,7 @@ pub(crate) async fn run(args: &CancelArgs, lines: &mut Lines) -> anyhow::Result<
     let rate_hz = target.rate_hz();
     let (lateness, gauge) = (Lateness::watch()?, Gauge::start(&target)?);
     for round in 0..args.cancels {
-        // Far apart, and never the same twice in a row.
+        // Tags are far apart, and two in a row are never the same.
         let tag = 1_000 + 10_000 * (round % 3) as i16;
         let old = stop_answer(args, rate_hz, &mut session, tag, &mut tally).await?;
         watch_aftermath(&mut session, &old.id, &mut tally).await?;
@@ -133,11 +134,11 @@ pub(crate) async fn run(args: &CancelArgs, lines: &mut Lines) -> anyhow::Result<
 /// A response that is over.
 struct Old {
     id: String,
-    /// Speech has stopped it, and waits for its own answer.
+    /// True if speech has stopped the response and now waits for its own answer.
     is_spoken_over: bool,
 }
 
-/// Lets an answer begin and stops it.
+/// Waits until an answer begins, and stops that answer.
 async fn stop_answer(
     args: &CancelArgs,
     rate_hz: usize,
@@ -177,7 +178,7 @@ async fn stop_answer(
     Ok(Old { id, is_spoken_over: args.barge_in })
 }
 
-/// Reads to the end of the response that is being stopped; its id.
+/// Reads to the end of the response that is being stopped; returns its id.
 async fn end_of_stopped(session: &mut Session, stop: Moment, tally: &mut Tally) -> anyhow::Result<String> {
     loop {
         let text = session.next().await?;
@@ -202,14 +203,14 @@ async fn end_of_stopped(session: &mut Session, stop: Moment, tally: &mut Tally) 
     }
 }
 
-/// Waits for what should not come.
+/// Counts the late events of the old response.
 async fn watch_aftermath(session: &mut Session, old: &str, tally: &mut Tally) -> anyhow::Result<()> {
     let end = clock::now() + AFTERMATH;
     while let Some(text) = session.next_within(end.since(clock::now())).await? {
         let event = Event::parse(&text)?;
         tally.note_speech(&event);
         tally.after_done += u64::from(event.response_id() == old);
-        // A cancel that came too late is answered so.
+        // The answer to a cancel that came too late.
         let is_late_cancel =
             event.error.as_ref().is_some_and(|fault| &*fault.code == "response_cancel_not_active");
         ensure!(event.kind() != "error" || is_late_cancel, "{text}");
@@ -217,7 +218,7 @@ async fn watch_aftermath(session: &mut Session, old: &str, tally: &mut Tally) ->
     Ok(())
 }
 
-/// Reads the next answer, whose samples are `tag`, or what the server says that it has heard.
+/// Reads the next answer. Its samples are `tag`, or the tag in the server's transcript if there is one.
 async fn check_next(
     tolerance: u16,
     session: &mut Session,
@@ -250,7 +251,7 @@ async fn check_next(
     }
 }
 
-/// The `tag` of an order of the fake stages.
+/// Returns the `tag` in an order to the fake stages.
 pub(crate) fn tag_in(transcript: &str) -> Option<i32> {
     transcript.split("tag=").nth(1)?.split(' ').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Clients that come and go without a pause: how many the server lets in.
+//! Clients that come and go without a pause: the number that the server lets in.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct ChurnArgs {
     pub(crate) seconds: f64,
 }
 
-/// Units of our server, unless --units says otherwise.
+/// Units of our server, unless --units is given.
 const UNITS: usize = 4;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! How long it takes to get a session, and to be told that there is none.
+//! Time to get a session, and time to be refused one.
 
 use antiphon::clock;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct ClaimArgs {
     /// Sessions, one at a time, each closed before the next
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) calls: u32,
-    /// Keep each session, so that the pool fills up; --units of them, and --calls is not looked at
+    /// Keep each session, so that the pool fills up; --units of them, and --calls is ignored
     #[arg(long)]
     pub(crate) fill: bool,
 }
@@ -34,16 +34,16 @@ pub(crate) struct RefuseArgs {
     pub(crate) calls: u32,
 }
 
-/// Units of our server, unless --units says otherwise.
+/// Units of our server, unless --units is given.
 const UNITS: usize = 4;
 
-/// A refused caller that is not measured calls again after this time.
+/// Time after which a refused caller that is not measured calls again.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 
-/// A server that refuses so often in a row has no unit on its way back: huggingface/speech-to-speech takes 60 ms.
+/// Refusals in a row after which no unit can be on its way back: huggingface/speech-to-speech takes 60 ms.
 const REFUSALS_WHEN_FULL: u32 = 20;
 
-/// So many refusals are not units on their way back any more.
+/// Most refusals that units on their way back can explain.
 const REFUSALS_MAX: u32 = 10_000;
 
 /// Close code of a refusal. Source: huggingface/speech-to-speech 1.1.0; OpenAI has no pool to be full.
@@ -66,7 +66,7 @@ pub(crate) async fn claim(args: &ClaimArgs, lines: &mut Lines) -> anyhow::Result
                 created.record(clock::now().since(called));
                 if args.fill { kept.push(session) } else { session.close().await }
             }
-            // The units are on their way back: not what is measured here.
+            // The units are on their way back, which is not measured here.
             Err(NoSession::Refused { .. }) if refused < REFUSALS_MAX => {
                 refused += 1;
                 tokio::time::sleep(REFUSED_PAUSE).await;
@@ -89,7 +89,7 @@ pub(crate) async fn claim(args: &ClaimArgs, lines: &mut Lines) -> anyhow::Result
     Ok(())
 }
 
-/// Takes sessions until the server has none left, not even one that was on its way back.
+/// Takes sessions until the server has none left, those on their way back included.
 pub(crate) async fn fill(target: &Target) -> anyhow::Result<Vec<Session>> {
     let mut sessions = Vec::new();
     let mut refused_in_a_row = 0;

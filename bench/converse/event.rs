@@ -1,5 +1,4 @@
-//! A server's event as far as a client that measures must understand it: no copy of the audio, no tree of
-//! values.
+//! A server's event, as far as the measurements need it: no copy of the audio, no tree of values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +6,7 @@ use std::fmt;
 use anyhow::Context;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-/// One event; what its type does not have is empty.
+/// One event. Fields that its type does not have are empty.
 #[derive(Debug, serde::Deserialize)]
 pub(crate) struct Event<'a> {
     #[serde(rename = "type", borrow)]
@@ -17,12 +16,12 @@ pub(crate) struct Event<'a> {
     pub(crate) delta: Text<'a>,
     #[serde(borrow, default)]
     response_id: Text<'a>,
-    /// What the user is understood to have said.
+    /// Transcript of the user's speech.
     #[serde(borrow, default)]
     pub(crate) transcript: Text<'a>,
-    /// Where in the session's audio speech began, ms.
+    /// Onset of speech in the session's audio, ms.
     pub(crate) audio_start_ms: Option<u64>,
-    /// Where in the session's audio speech ended, ms.
+    /// End of speech in the session's audio, ms.
     pub(crate) audio_end_ms: Option<u64>,
     #[serde(borrow)]
     response: Option<Response<'a>>,
@@ -38,7 +37,7 @@ struct Response<'a> {
     status: Text<'a>,
 }
 
-/// The inside of an `error` event.
+/// The object in an `error` event.
 #[derive(Debug, serde::Deserialize)]
 pub(crate) struct Fault<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -50,8 +49,10 @@ pub(crate) struct Fault<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// Parses an event.
+    ///
     /// # Errors
-    /// If it is no JSON object with a `type`.
+    /// If `text` is no JSON object with a `type`.
     pub(crate) fn parse(text: &'a str) -> anyhow::Result<Self> {
         serde_json::from_str(text).with_context(|| format!("not an event: {text:.200}"))
     }
@@ -60,7 +61,7 @@ impl<'a> Event<'a> {
         &self.kind
     }
 
-    /// The response that it is about; empty if it is about none.
+    /// Returns the id of the response that the event is about; empty if there is none.
     pub(crate) fn response_id(&self) -> &str {
         match &self.response {
             Some(response) => &response.id,
@@ -68,26 +69,26 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// `response.status` of a `response.done`.
+    /// Returns `response.status` of a `response.done`.
     pub(crate) fn status(&self) -> &str {
         self.response.as_ref().map_or("", |response| &response.status)
     }
 
-    /// Whether it carries audio: under the name of the GA reference, or the older one of the beta.
+    /// Returns true for an audio delta, by the name of the GA reference or the older one of the beta.
     pub(crate) fn is_audio(&self) -> bool {
         matches!(self.kind(), "response.output_audio.delta" | "response.audio.delta")
     }
 
-    /// Samples in an audio delta, counted without decoding it.
+    /// Returns the number of samples in an audio delta, counted without decoding.
     pub(crate) fn samples(&self) -> u64 {
         let padding = self.delta.bytes().rev().take_while(|&byte| byte == b'=').count();
         ((self.delta.len() / 4 * 3 - padding) / 2) as u64
     }
 
-    /// The samples of an audio delta, into `samples`.
+    /// Decodes the samples of an audio delta into `samples`.
     ///
     /// # Errors
-    /// If it is not base64 of whole samples.
+    /// If the delta is not base64 of whole samples.
     pub(crate) fn decode(&self, samples: &mut Samples) -> anyhow::Result<()> {
         samples.bytes.clear();
         base64_simd::STANDARD
@@ -108,7 +109,7 @@ impl fmt::Display for Fault<'_> {
     }
 }
 
-/// Decoded audio; one of it serves a whole session.
+/// Decoded audio. One buffer serves a whole session.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     bytes: Vec<u8>,
@@ -119,15 +120,14 @@ impl Samples {
         self.bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
     }
 
-    /// The first eight bytes of each frame of this many samples, as a number; a frame too short for that has
-    /// none.
+    /// Returns the first eight bytes of each frame of this many samples, as a number. Shorter frames are skipped.
     pub(crate) fn stamps(&self, frame_samples: usize) -> impl Iterator<Item = u64> {
         let frames = self.bytes.chunks(2 * frame_samples);
         frames.filter_map(|frame| Some(u64::from_le_bytes(frame.get(..8)?.try_into().ok()?)))
     }
 }
 
-/// A string, borrowed from the message unless something in it is escaped; `null` is empty.
+/// A string, borrowed from the message unless a character is escaped. `null` is read as empty.
 #[derive(Debug, Default)]
 pub(crate) struct Text<'a>(Cow<'a, str>);
 

@@ -1,4 +1,4 @@
-//! Audio as fast as the server takes it: what a second of it costs on the way in.
+//! Audio as fast as the server takes it: the cost of a second of audio on the way in.
 
 use std::time::Duration;
 
@@ -31,10 +31,10 @@ pub(crate) struct FloodArgs {
     pub(crate) chunk_ms: u32,
 }
 
-/// One utterance after the flood: when its end is reported, every stage has seen all of it.
+/// Length of the utterance after the flood. Once its end is reported, the detector has taken all of the flood.
 const LAST_SPEECH_MS: usize = 640;
 
-/// Silence behind it, longer than any server waits for the end of a turn by default.
+/// Silence behind the utterance, longer than any server waits for the end of a turn by default.
 const LAST_SILENCE_MS: usize = 1_500;
 
 pub(crate) async fn run(args: &FloodArgs, lines: &mut Lines) -> anyhow::Result<()> {
@@ -120,12 +120,12 @@ async fn flood(
     sender.flush().await
 }
 
-/// When both have come: the answer to the probe, before which the server has read all, and the end of the
-/// last utterance, before which its detector has heard all.
+/// Returns the moment at which both of two events have come: the answer to the probe, before which the server has
+/// read all, and the end of the last utterance, before which its detector has taken all.
 async fn end_of_flood(mut receiver: Receiver) -> anyhow::Result<antiphon::message::Moment> {
     let (mut is_read, mut is_heard) = (false, false);
     while !(is_read && is_heard) {
-        // As long as the flood takes until the first event; then the events follow each other.
+        // The first event may take as long as the flood; the other follows soon.
         let limit = if is_read || is_heard { EVENT_LIMIT } else { Duration::from_secs(600) };
         let text = match timeout(limit, receiver.next()).await {
             Ok(text) => text?,

@@ -1,4 +1,4 @@
-//! What a run costs the server and the client, and whether the client was the one that could not keep up.
+//! The cost of a run to the server and the client, and the client's lateness.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,13 +14,13 @@ use crate::report::{Distribution, Line};
 use crate::server::ProcessUsage;
 use crate::target::Target;
 
-/// The client is the bottleneck if it is later than this at the 99th percentile, ms.
+/// Lateness of the client at the 99th percentile above which the client is the bottleneck, ms.
 const CLIENT_LATE_MS_MAX: f64 = 10.0;
 
-/// The client is the bottleneck if its thread is on a core for more than this part of the time.
+/// Part of the time on a core above which the client's thread is the bottleneck.
 const CLIENT_CPU_MAX: f64 = 0.9;
 
-/// How often a client without a schedule of its own looks at whether it is late.
+/// Time between two measurements of lateness, for a client without a schedule of its own.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Processor time of both sides from one moment on.
@@ -31,11 +31,11 @@ pub(crate) struct Gauge {
     server: Option<ProcessUsage>,
 }
 
-/// What a [`Gauge`] has seen.
+/// The measurements of a [`Gauge`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) seconds: f64,
-    /// Part of a core.
+    /// Time of the client on a core, as a part of one core.
     client_cpu: f64,
     server: Option<Load>,
 }
@@ -68,7 +68,7 @@ impl Gauge {
 }
 
 impl Reading {
-    /// Seconds on a core that the server has used.
+    /// Returns the server's time on cores, seconds; `None` if its process is not known.
     pub(crate) fn server_cpu_s(&self) -> Option<f64> {
         self.server.map(|server| server.cpu_s)
     }
@@ -77,7 +77,7 @@ impl Reading {
         self.server.map(|server| server.rss_bytes)
     }
 
-    /// Writes what both sides cost, and who was too slow.
+    /// Writes the cost of both sides, and the bottleneck.
     pub(crate) fn write(&self, late: &Distribution, line: &mut Line) {
         self.write_server(line);
         line.value("client_cpu", "percent of a core", 100.0 * self.client_cpu);
@@ -96,7 +96,7 @@ impl Reading {
     }
 }
 
-/// How late this thread comes to what is due: a task that wakes on a fixed beat.
+/// Lateness of this thread, measured by a task that wakes on a fixed beat.
 #[derive(Debug)]
 pub(crate) struct Lateness {
     seen: Rc<RefCell<Distribution>>,
@@ -104,7 +104,7 @@ pub(crate) struct Lateness {
 }
 
 impl Lateness {
-    /// Begins to look. Needs a local task set.
+    /// Begins to measure. Needs a local task set.
     pub(crate) fn watch() -> anyhow::Result<Self> {
         let seen = Rc::new(RefCell::new(client_late()));
         let pacer = Pacer::new()?;
@@ -122,19 +122,19 @@ impl Lateness {
         Ok(Self { seen, task })
     }
 
-    /// What has been seen.
+    /// Ends the measurement; returns the lateness so far.
     pub(crate) fn stop(self) -> Distribution {
         self.task.abort();
         self.seen.borrow().clone()
     }
 }
 
-/// The distribution of the client's lateness, empty.
+/// Returns an empty distribution of the client's lateness.
 pub(crate) fn client_late() -> Distribution {
     Distribution::new("client_late")
 }
 
-/// Time that this thread has been on a core.
+/// Returns the time that this thread has been on a core.
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let (seconds, nanos) =

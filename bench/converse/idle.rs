@@ -1,4 +1,4 @@
-//! What sessions cost that say nothing: nothing may poll.
+//! The cost of silent sessions: no part of the server may poll.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use crate::report::Line;
 use crate::session::{NoSession, Session};
 use crate::target::{Target, TargetArgs};
 
-/// Sessions that say nothing
+/// Silent sessions
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct IdleArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
-    /// Sessions, and units of our server: each number is looked at without and with them connected
+    /// Sessions, and units of our server: each number is measured without and with them connected
     #[arg(long, value_delimiter = ',', default_value = "1,64", value_parser = crate::session_count)]
     pub(crate) sessions: Vec<usize>,
-    /// Seconds for each look
+    /// Seconds for each measurement
     #[arg(long, default_value_t = 10.0, value_parser = crate::seconds)]
     pub(crate) seconds: f64,
 }
 
-/// The server has settled: connections are open, buffers touched.
+/// Time until the server has settled: connections are open, buffers touched.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Resident memory of a server of so many units, bytes.
+/// Resident memory of a server with `units` units, bytes.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     units: usize,
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: &IdleArgs, lines: &mut Lines) -> anyhow::Result<()
     Ok(())
 }
 
-/// What one more unit costs, from two sizes of pool.
+/// Returns the line with the cost of one more unit, from two sizes of pool.
 fn per_unit(target: &Target, small: Size, large: Size) -> Line {
     let mut line = target.line("idle, per unit");
     line.dimension("units", vec![small.units, large.units]);

@@ -1,5 +1,5 @@
-//! Does anybody hear what is somebody else's? Many clients, each with a number of its own that comes back as
-//! the value of its samples, all leaving at random.
+//! Leaks between sessions. Each of many clients has a number of its own, which comes back as the value of its
+//! samples; all clients leave at random.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -25,20 +25,20 @@ pub(crate) struct LeakArgs {
     /// Clients at once, more than there are units
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) clients: u16,
-    /// Seconds
+    /// Length of the run, seconds
     #[arg(long, default_value_t = 20.0, value_parser = crate::seconds)]
     pub(crate) seconds: f64,
     /// Part of the sessions that speak instead of writing
     #[arg(long, default_value_t = 0.25)]
     pub(crate) spoken: f64,
-    /// How far the number that the server has heard may be from the level that was spoken, and samples from
-    /// their tag where the server resamples
+    /// Most by which the number that the server has heard may be off the level that was spoken, and samples off
+    /// their tag if the server resamples
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) tolerance: i32,
-    /// How far a sample may be from its tag: 0 is bit-exact
+    /// Most by which a sample may be off its tag: 0 is bit-exact
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) sample_tolerance: i32,
-    /// Positive control of the detector: each client expects another tag than its own, so everything is
+    /// Positive control of the check: each client expects another tag than its own, so everything is
     /// foreign
     #[arg(long)]
     pub(crate) control: bool,
@@ -47,26 +47,26 @@ pub(crate) struct LeakArgs {
     pub(crate) seed: u64,
 }
 
-/// Units of our server, unless --units says otherwise.
+/// Units of our server, unless --units is given.
 const UNITS: usize = 4;
 
-/// Tags: loud enough for an energy detector.
+/// Range of the tags, loud enough for an energy detector.
 const TAGS: std::ops::Range<i32> = 400..32_000;
 
-/// How far the control's expectation is off.
+/// Difference between a client's own tag and the tag that the control expects.
 const CONTROL_OFFSET: i32 = 1_000;
 
-/// A refused client calls again after this time.
+/// Time after which a refused client calls again.
 const REFUSED_PAUSE: Duration = Duration::from_millis(2);
 
-/// Longest look for events that nobody asked for, before the session asks for something.
+/// Longest watch for unsolicited events, before the session's first request.
 const LISTEN_MS_MAX: u64 = 20;
 
-/// A spoken level and the silence that ends it; long enough to be the median of the utterance.
+/// Length of a spoken level, and of the silence that ends the utterance. The level is long enough to be the median.
 const SPEECH_MS: usize = 2_000;
 const SILENCE_MS: usize = 1_500;
 
-/// How a client leaves.
+/// The way in which a client leaves.
 #[derive(Clone, Copy, Debug)]
 enum Leaving {
     AfterAnswer,
@@ -91,8 +91,8 @@ struct Tally {
     unsolicited: u64,
 }
 
-/// Tags of one client: a range of its own, so that those of two clients, or of one client's two sessions in a
-/// row, are farther apart than the tolerance.
+/// Tags of one client. Each client has a range of its own: the tags of two clients, and those of one client's two
+/// sessions in a row, are farther apart than the tolerance.
 #[derive(Clone, Copy, Debug)]
 struct Tags {
     base: i32,
@@ -114,7 +114,7 @@ impl Tags {
         Ok(Self { base, width, number: 0 })
     }
 
-    /// Steps through the range by the golden ratio: 0.38 of the width is the smallest step.
+    /// Steps through the range by the golden ratio; the smallest step is 0.38 of the width.
     fn next(&mut self) -> i16 {
         self.number += 1;
         let part = (f64::from(self.number) * 0.618_033_988_75).fract();
@@ -262,7 +262,7 @@ impl Visitor {
         self.listen(session, tag, is_spoken, leaving, events).await
     }
 
-    /// Reads until it is time to leave, and leaves.
+    /// Reads until the time to leave, and leaves.
     async fn listen(
         &mut self,
         mut session: Session,
@@ -272,7 +272,7 @@ impl Visitor {
         events: u64,
     ) -> anyhow::Result<()> {
         let offset = if self.args.control { CONTROL_OFFSET } else { 0 };
-        // What the samples must be: what was written, or what the server says that it has heard.
+        // The samples must be the number that was written, or the one in the server's transcript.
         let mut expected = (!is_spoken).then_some(i32::from(tag) + offset);
         let mut heard = 0;
         loop {

@@ -1,7 +1,8 @@
-//! Open-loop load on any server that speaks the OpenAI Realtime protocol; `README.md` in this folder describes each case.
+//! Open-loop load on any server that speaks the OpenAI Realtime protocol; `README.md` in this folder describes each
+//! case.
 //!
-//! One thread: the client shares the machine with the server, so it says what it costs itself, how late it
-//! was, and when it was the one that could not keep up.
+//! The client has one thread. It shares the machine with the server, so its lines also give the client's own cost, its
+//! lateness, and the runs in which the client was the bottleneck.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -48,7 +49,7 @@ use target::TargetArgs;
 struct Cli {
     #[command(subcommand)]
     case: Option<Case>,
-    /// Said by `cargo bench`: this is a measurement
+    /// Passed by `cargo bench`: this is a measurement
     #[arg(long, global = true, hide = true)]
     bench: bool,
 }
@@ -79,7 +80,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Prints a line and keeps it.
+    /// Prints and keeps a line.
     pub(crate) fn add(&mut self, mut line: Line) {
         line.dimension("repeat", self.repeat);
         line.print();
@@ -87,14 +88,14 @@ impl Lines {
         self.lines.push(line);
     }
 
-    /// The line that came last.
+    /// Returns the last line.
     pub(crate) fn last(&self) -> &Line {
         self.lines.last().expect("a case prints a line")
     }
 }
 
 impl Case {
-    /// The case that a command line asks for.
+    /// Returns the case of a command line.
     pub(crate) fn parse(command: &str) -> Self {
         let words = std::iter::once("converse").chain(command.split(' '));
         Cli::try_parse_from(words).ok().and_then(|cli| cli.case).expect("a command line of ours")
@@ -160,7 +161,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
     }
 }
 
-/// A number of sessions from the command line.
+/// Parses a number of sessions from the command line.
 pub(crate) fn session_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count @ 1..=16_384) => Ok(count),
@@ -168,7 +169,7 @@ pub(crate) fn session_count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A length of time from the command line.
+/// Parses a length of time from the command line, seconds.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),

@@ -1,4 +1,4 @@
-//! Answers: how soon they begin, how much they cost, and how long a frame takes from the voice to the client.
+//! Answers: the time to their first audio, their cost, and the time of a frame from the voice to the client.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ pub(crate) struct OutboundArgs {
     /// Pace of the fake voice in times of real time; 0 is a burst
     #[arg(long, default_value_t = 0.0)]
     pub(crate) rt: f64,
-    /// Let the voice write the moment at which it made a frame into it
+    /// Let the voice write the moment of a frame into that frame
     #[arg(long)]
     pub(crate) stamp: bool,
     /// Samples of a stamped frame: 480 is ours, 512 that of the stub of huggingface/speech-to-speech
@@ -43,12 +43,12 @@ pub(crate) struct OutboundArgs {
 /// Value of the samples.
 const TAG: i16 = 1_234;
 
-/// An answer is whole if its length is right to this part, or to this time: who resamples may lose the edges, who speaks
-/// in blocks a part of one.
+/// Most by which the length of a whole answer may be off, as a part and in seconds. A server that resamples may lose
+/// the edges, and one that speaks in blocks a part of a block.
 const LENGTH_TOLERANCE: f64 = 0.02;
 const LENGTH_TOLERANCE_S: f64 = 0.04;
 
-/// Paced sessions begin within this time, so that their frames do not all fall due at once.
+/// Time within which paced sessions begin, so that their frames are not all due at once.
 const SPREAD: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: &OutboundArgs, lines: &mut Lines) -> anyhow::Result<()> {
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: &OutboundArgs, lines: &mut Lines) -> anyhow::Resul
     Ok(())
 }
 
-/// What has come to all sessions.
+/// Measurements of all sessions.
 #[derive(Debug)]
 struct Tally {
     first_delta: Distribution,
@@ -153,7 +153,7 @@ async fn ask(
     Ok(())
 }
 
-/// Reads one answer to its end; its samples.
+/// Reads one answer to its end; returns the number of its samples.
 async fn read_answer(
     session: &mut Session,
     asked: Moment,
@@ -178,8 +178,7 @@ async fn read_answer(
                     tally.borrow_mut().stage_to_socket.record(at.since(Moment::from_nanos(nanos)));
                 }
             }
-            // There is always more of a burst: the other sessions' audio shall not lie about until this one's
-            // is read.
+            // A burst always has more to read; the other sessions' audio shall not wait until this one's is read.
             tokio::task::yield_now().await;
         } else if event.kind() == "response.done" {
             return Ok(samples);

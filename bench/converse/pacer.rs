@@ -1,5 +1,5 @@
-//! The client's timer: wakes at absolute moments, to some ten microseconds. (Tokio's own timers count in
-//! milliseconds.)
+//! The client's timer, which wakes at absolute moments to some ten microseconds. Tokio's own timers count in
+//! milliseconds.
 
 use std::time::Duration;
 
@@ -10,20 +10,19 @@ use rustix::time::{
 };
 use tokio::net::unix::pipe::Receiver;
 
-/// One timer of the kernel, for one task. To Tokio it is a descriptor that becomes readable, as a pipe does.
+/// One timer of the kernel, for one task. To Tokio the timer is a descriptor that becomes readable, as a pipe does.
 #[derive(Debug)]
 pub(crate) struct Pacer(Receiver);
 
 impl Pacer {
-    /// A timer that is not set.
+    /// Creates a timer that is not set.
     pub(crate) fn new() -> std::io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         Ok(Self(Receiver::from_owned_fd_unchecked(timer)?))
     }
 
-    /// Waits until `at`; how late it is then. If it is late already, the other tasks get their turn all the
-    /// same.
+    /// Waits until `at`; returns the lateness of the wake-up. Even if `at` is past, the other tasks get their turn.
     pub(crate) async fn until(&self, at: Moment) -> std::io::Result<Duration> {
         if clock::now() >= at {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! From a client's leaving to the moment when its unit can be claimed again, seen over sockets.
+//! Time from a client's leaving until its unit can be claimed again, measured over sockets.
 
 use antiphon::clock;
 use antiphon::message::Moment;
@@ -23,7 +23,7 @@ pub(crate) struct ReleaseArgs {
     /// Leavings of each kind
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) leavings: u32,
-    /// How the client leaves
+    /// Ways in which the client leaves
     #[arg(long, value_delimiter = ',', default_value = "close,fin,rst,fin-in-answer")]
     pub(crate) by: Vec<Leaving>,
     /// Ask GET /v1/pool as well, over a kept connection, when the unit is idle
@@ -31,14 +31,14 @@ pub(crate) struct ReleaseArgs {
     pub(crate) watch_pool: bool,
 }
 
-/// How a client leaves.
+/// A way in which a client leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Leaving {
     /// WebSocket close.
     Close,
-    /// FIN.
+    /// TCP FIN without a WebSocket close.
     Fin,
-    /// RST.
+    /// TCP RST without a WebSocket close.
     Rst,
     /// FIN in the middle of a paced answer.
     FinInAnswer,
@@ -64,7 +64,7 @@ async fn measure(
     let mut pool_idle = Distribution::new("leave_to_pool_idle");
     let mut refusals = 0;
     let mut pool = if args.watch_pool { Some(PoolWatch::open(target).await?) } else { None };
-    // Everybody but the one that leaves stays, so that only its unit can be the next one's.
+    // All others stay, so that only the unit of the one that leaves can be claimed next.
     let mut others = claim::fill(target).await?;
     let mut last = others.pop().context("the server refuses everybody")?;
     let in_use = others.len() as u64;
@@ -99,7 +99,7 @@ async fn measure(
     Ok(())
 }
 
-/// Calls until it is let in: the next caller does not ask whether a unit is free.
+/// Calls until the server gives a session. The next caller does not ask first if a unit is free.
 async fn call(target: &Target, refusals: &mut u32) -> anyhow::Result<Session> {
     loop {
         match Session::open(target).await {
@@ -110,7 +110,7 @@ async fn call(target: &Target, refusals: &mut u32) -> anyhow::Result<Session> {
     }
 }
 
-/// Leaves, in the middle of an answer if so asked; the moment right before.
+/// Leaves, in the middle of an answer if `leaving` requires it; returns the moment right before.
 async fn leave(mut session: Session, leaving: Leaving) -> anyhow::Result<Moment> {
     match leaving {
         Leaving::FinInAnswer => begin_answer(&mut session, 1).await?,
@@ -138,7 +138,7 @@ async fn begin_answer(session: &mut Session, rt: u8) -> anyhow::Result<()> {
     }
 }
 
-/// Asks `/v1/pool` over one kept connection, so that asking costs little.
+/// A kept connection for requests to `/v1/pool`, so that a request costs little.
 struct PoolWatch {
     stream: TcpStream,
     request: String,
@@ -166,7 +166,7 @@ impl PoolWatch {
     }
 }
 
-/// The body of an HTTP answer, once it is there.
+/// Returns the body of an HTTP answer once all of it has come.
 fn whole_body(answer: &[u8]) -> Option<&str> {
     let (head, body) = std::str::from_utf8(answer).ok()?.split_once("\r\n\r\n")?;
     let length = head

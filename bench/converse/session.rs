@@ -18,26 +18,26 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use crate::event::Event;
 use crate::target::Target;
 
-/// A server that says nothing for this long has failed.
+/// Longest silence of a server that has not failed.
 pub(crate) const EVENT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Units that the last clients have left are free again after this time.
+/// Longest time until the units that the last clients have left are free again.
 const RELEASE_LIMIT: Duration = Duration::from_secs(2);
 
-/// Buffer for what comes in, bytes: thousands of sessions shall fit.
+/// Read buffer of one session, bytes. Thousands of sessions shall fit in memory.
 const READ_BUFFER_BYTES: usize = 16 * 1_024;
 
-/// Why there is no session.
+/// Errors of opening a session.
 #[derive(Debug)]
 pub(crate) enum NoSession {
     /// The server has no unit free.
     Refused {
         /// Code of the close that follows the error event; `None` if none follows.
         close: Option<u16>,
-        /// When the error event had come.
+        /// Moment at which the error event had come.
         at: antiphon::message::Moment,
     },
-    /// Anything else.
+    /// Any other error.
     Failed(anyhow::Error),
 }
 
@@ -74,10 +74,10 @@ impl Session {
         }
     }
 
-    /// A session that is set up as the command line says. A unit that is on its way back is waited for.
+    /// Opens a session with the settings of the command line. Waits for a unit that is on its way back.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the server gives no session.
     pub(crate) async fn ready(target: &Target) -> anyhow::Result<Self> {
         let deadline = antiphon::clock::now() + RELEASE_LIMIT;
         let mut session = loop {
@@ -101,13 +101,13 @@ impl Session {
         self.socket.send(Message::Text(event)).await.context("the server takes nothing any more")
     }
 
-    /// A written question and the request to answer it, in one write.
+    /// Sends a written question and the request to answer it, in one write.
     pub(crate) async fn ask(&mut self, text: &str) -> anyhow::Result<()> {
         self.socket.feed(Message::Text(item_event(text))).await?;
         self.send(Utf8Bytes::from_static(RESPONSE_CREATE)).await
     }
 
-    /// The next event, as text.
+    /// Waits for the next event, as text.
     ///
     /// # Errors
     /// If the session is over, or nothing comes for [`EVENT_LIMIT`].
@@ -116,12 +116,12 @@ impl Session {
         next.with_context(|| format!("no event for {EVENT_LIMIT:?}"))?
     }
 
-    /// The next event, as text, however long it takes: for who has set a limit for the whole.
+    /// Waits for the next event, as text, without a limit. For callers with a limit for the whole.
     pub(crate) async fn next_unlimited(&mut self) -> anyhow::Result<Utf8Bytes> {
         next_text(&mut self.socket).await
     }
 
-    /// The next event within `limit`; `None` if there is none.
+    /// Waits for the next event; returns `None` if there is none within `limit`.
     pub(crate) async fn next_within(&mut self, limit: Duration) -> anyhow::Result<Option<Utf8Bytes>> {
         timeout(limit, next_text(&mut self.socket)).await.ok().transpose()
     }
@@ -129,7 +129,7 @@ impl Session {
     /// Reads on to an event of this type.
     ///
     /// # Errors
-    /// On an `error` event before it.
+    /// If an `error` event comes first.
     pub(crate) async fn expect(&mut self, kind: &str) -> anyhow::Result<()> {
         loop {
             let text = self.next().await?;
@@ -143,25 +143,25 @@ impl Session {
         }
     }
 
-    /// Both directions apart.
+    /// Splits the session into its two directions.
     pub(crate) fn split(self) -> (Sender, Receiver) {
         let (sink, stream) = self.socket.split();
         (Sender(sink), Receiver(stream))
     }
 
-    /// Says goodbye and waits for the server's.
+    /// Sends a WebSocket close and waits for the server's.
     pub(crate) async fn close(mut self) {
-        // It may have hung up already.
+        // The server may have closed already.
         let _ = self.socket.send(Message::Close(None)).await;
         while let Ok(Some(Ok(_))) = timeout(EVENT_LIMIT, self.socket.next()).await {}
     }
 
-    /// Leaves without a goodbye: FIN.
+    /// Leaves without a WebSocket close: FIN.
     pub(crate) fn cut(self) {
         drop(self.socket.into_inner());
     }
 
-    /// Leaves without a goodbye: RST.
+    /// Leaves without a WebSocket close: RST.
     pub(crate) fn reset(self) -> anyhow::Result<()> {
         self.socket.into_inner().set_zero_linger().context("an open socket")
     }
@@ -182,7 +182,7 @@ impl Session {
 pub(crate) struct Sender(SplitSink<WebSocketStream<TcpStream>, Message>);
 
 impl Sender {
-    /// Gives the socket an event if it takes one at once; `false` if it does not.
+    /// Passes an event to the socket; returns `false` if the socket does not take one at once.
     pub(crate) async fn offer(&mut self, event: &Utf8Bytes) -> anyhow::Result<bool> {
         let sink = &mut self.0;
         poll_fn(|context| {
@@ -190,7 +190,7 @@ impl Sender {
                 return Poll::Ready(Ok(false));
             }
             Pin::new(&mut *sink).start_send(Message::Text(event.clone()))?;
-            // What the kernel does not take now waits in the WebSocket's own buffer.
+            // Bytes that the kernel does not take now wait in the WebSocket's own buffer.
             if let Poll::Ready(flushed) = Pin::new(&mut *sink).poll_flush(context) {
                 flushed?;
             }
@@ -199,7 +199,7 @@ impl Sender {
         .await
     }
 
-    /// Gives the socket an event, when it takes one; many events may go out in one write.
+    /// Waits until the socket takes an event. Many events may go out in one write.
     pub(crate) async fn feed(&mut self, event: &Utf8Bytes) -> anyhow::Result<()> {
         Ok(self.0.feed(Message::Text(event.clone())).await?)
     }
@@ -214,7 +214,7 @@ impl Sender {
 pub(crate) struct Receiver(SplitStream<WebSocketStream<TcpStream>>);
 
 impl Receiver {
-    /// The next event, as text, whenever it comes.
+    /// Waits for the next event, as text, without a limit.
     ///
     /// # Errors
     /// If the session is over.
@@ -243,7 +243,7 @@ pub(crate) const RESPONSE_CREATE: &str = r#"{"type":"response.create"}"#;
 
 pub(crate) const RESPONSE_CANCEL: &str = r#"{"type":"response.cancel"}"#;
 
-/// A `session.update` that changes nothing: its answer says that everything sent before has been read.
+/// A `session.update` that changes nothing. Its answer shows that the server has read everything sent before.
 pub(crate) const PROBE: &str = r#"{"type":"session.update","session":{"type":"realtime"}}"#;
 
 fn item_event(text: &str) -> Utf8Bytes {

@@ -1,4 +1,4 @@
-//! What `cargo test --benches` runs: every case for a moment, and that it sees what it is there to see.
+//! The smoke run of `cargo test --benches`: each case for a moment, with checks of its metrics.
 
 use crate::event::{Event, Samples};
 use crate::report::Line;
@@ -27,7 +27,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     assert_eq!((line.number("audio"), line.number("incomplete")), (12.0, 0.0));
     assert_eq!(line.count("first_delta"), 4);
     let line = last("outbound --sessions 2 --answers 1 --dur 1 --rt 1 --stamp").await?;
-    // 50 frames of 20 ms each, and every one has a stamp.
+    // 50 frames of 20 ms per session, and each frame has a stamp.
     assert_eq!(line.count("stage_to_socket"), 100);
 
     let line = last("flood --audio-s 30").await?;
@@ -57,7 +57,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     for name in ["foreign_samples", "foreign_transcripts", "unsolicited"] {
         assert_eq!(line.number(name), 0.0, "{name}");
     }
-    // The control: what is not one's own is seen, all of it.
+    // The control: all samples and transcripts are found to be foreign.
     let line = last("leak --seconds 2 --control").await?;
     assert!(line.number("samples") > 0.0 && line.number("transcripts") > 0.0);
     assert_eq!(line.number("foreign_samples"), line.number("samples"));
@@ -68,7 +68,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Other servers name, order, escape and leave out in other ways.
+/// Checks events of servers that name, order, escape and leave out in other ways.
 fn events_of_others_are_understood() -> anyhow::Result<()> {
     let text = r#"{"content_index":0,"delta":"AQACAAMA","response_id":"r","type":"response.audio.delta"}"#;
     let event = Event::parse(text)?;

@@ -32,21 +32,21 @@ pub(crate) struct TalkArgs {
     /// Length of an append
     #[arg(long, default_value_t = 20)]
     pub(crate) chunk_ms: usize,
-    /// Recordings to say in turn [default: 640 ms of one level every 3.2 s]
+    /// Recordings to play in turn [default: 640 ms of one level every 3.2 s]
     #[arg(long, value_name = "FILE.wav")]
     pub(crate) speech: Vec<PathBuf>,
     /// A server keeps up while the excess lag of 95 % of the events is not above this
     #[arg(long, value_name = "MS", default_value_t = 100.0)]
     pub(crate) budget_ms: f64,
-    /// Rounds of the track that a lone session says first, to learn what the lag is without load
+    /// Rounds of the track that a lone session plays first, to measure the lag without load
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) calibration_rounds: u32,
 }
 
-/// Time that a server has, after the measured part, to report what was said in it.
+/// Time after the measured part for the server to report the speech in that part.
 const GRACE: Duration = Duration::from_secs(4);
 
-/// Sessions begin on whole milliseconds, so that one wake-up of the client serves many.
+/// Grid on which sessions begin, so that one wake-up of the client serves many.
 const SLOT: Duration = Duration::from_millis(1);
 
 pub(crate) async fn run(args: &TalkArgs, lines: &mut Lines) -> anyhow::Result<()> {
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: &TalkArgs, lines: &mut Lines) -> anyhow::Result<()
         line.dimension("budget_ms", args.budget_ms);
         line.dimension("ramp", args.sessions.clone());
         line.dimension("broken_at", broken_at);
-        // Whose fault it was, where it broke.
+        // The bottleneck of the step that was too much.
         line.bottleneck = broken_at.and(lines.last().bottleneck);
         line.value("sessions_max", "sessions", kept_up as f64);
         if let Some(cores) = cores {
@@ -86,11 +86,11 @@ pub(crate) async fn run(args: &TalkArgs, lines: &mut Lines) -> anyhow::Result<()
     Ok(())
 }
 
-/// A number of sessions for a while.
+/// One step of the ramp: a number of sessions for a while.
 struct Step {
     begin: Moment,
     end: Moment,
-    /// When the client stopped to listen.
+    /// Moment at which the client stopped listening.
     given_up: Moment,
     talkers: Vec<Talker>,
     diligence: Diligence,
@@ -109,20 +109,20 @@ async fn run_step(
     }
     let first = clock::now() + Duration::from_millis(50);
     let talkers = opened.into_iter().zip(0_u32..).map(|(session, number)| {
-        // Spread over a round by the golden ratio: evenly, for any number of sessions.
+        // The golden ratio spreads any number of sessions evenly over a round.
         let part = (f64::from(number) * 0.618_033_988_75).fract();
         let start = first + Duration::from_millis(track.period_ms()).mul_f64(part);
         Talker::new(session, start, number.into(), track)
     });
     let talkers: Vec<_> = talkers.collect();
-    // From when on all have begun.
+    // The moment from which on all have begun.
     let begin = first + Duration::from_millis(if sessions == 1 { 0 } else { track.period_ms() });
-    // Every write shall go out when it is due, not when the runtime thinks that it is somebody else's turn.
+    // Each write shall go out when due, so the runtime must not make this task yield.
     let speak = speak(target, talkers, track.chunk_ms(), first, begin, begin + length);
     tokio::task::coop::unconstrained(speak).await
 }
 
-/// Says what is due until the server has reported all that was said from `begin` to `end`, or the grace is
+/// Sends the appends that are due, until the server has reported all speech from `begin` to `end`, or the grace is
 /// over.
 async fn speak(
     target: &Target,
@@ -159,7 +159,7 @@ async fn speak(
             talkers[number].say_due(now, &mut diligence).await;
         }
         let is_over = || {
-            // Session 0 has something to say in every slot that is a multiple of its chunk.
+            // Session 0 has an append in every slot that is a multiple of its chunk.
             let may_look = u64::from(slot) % (5 * chunk_ms) == 0;
             now >= end + GRACE || may_look && talkers.iter().all(|talker| talker.is_answered(begin, end))
         };
@@ -173,12 +173,12 @@ async fn speak(
     unreachable!("the slots come round for ever")
 }
 
-/// A lag of one utterance.
+/// A lag of one edge of an utterance.
 struct Lag {
-    /// Which of the utterances of a round.
+    /// Number of the utterance within its round.
     utterance: usize,
     lag: Duration,
-    /// The event never came: the lag is at least this.
+    /// True if the event never came: the lag is then at least `lag`.
     is_open: bool,
 }
 
@@ -216,7 +216,7 @@ impl Step {
         lags
     }
 
-    /// From the end of speech to the first audio of its answer; and how many ends have none.
+    /// Returns the times from the end of speech to the first audio of its answer, and the number of ends without audio.
     fn first_audio(&self) -> (Distribution, usize) {
         let (mut lags, mut unanswered) = (Distribution::new("first_audio"), 0);
         for talker in &self.talkers {
@@ -231,7 +231,7 @@ impl Step {
         (lags, unanswered)
     }
 
-    /// Writes the line; whether the server has kept up.
+    /// Writes the line; returns true if the server has kept up.
     fn write(
         &self,
         args: &TalkArgs,
@@ -298,7 +298,7 @@ enum Edge {
     End,
 }
 
-/// The smallest lag of each utterance of a round that has been seen: what a detector needs, and no load.
+/// The smallest lag measured of each utterance of a round: the detector's own time, without load.
 #[derive(Debug)]
 struct Usual {
     onsets: Vec<Duration>,

@@ -1,4 +1,4 @@
-//! One session that talks in real time, and what it hears of it.
+//! One session that talks in real time, and the events that come back.
 
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
@@ -19,27 +19,27 @@ use crate::track::{LEAD_MS, Track};
 /// A session whose append `n` is due at `start + n × chunk`.
 #[derive(Debug)]
 pub(crate) struct Talker {
-    /// `None`: the connection is gone.
+    /// `None` once the connection is gone.
     sender: Option<Sender>,
     schedule: Schedule,
-    /// Next chunk to say.
+    /// Number of the next chunk to send.
     next: u64,
-    /// A probe that the socket has not taken yet.
+    /// True while the socket has not taken the probe that is due.
     probe_waits: bool,
     heard: Rc<RefCell<Heard>>,
     listening: JoinHandle<()>,
 }
 
-/// How the client did its own work.
+/// The quality of the client's own work.
 #[derive(Debug)]
 pub(crate) struct Diligence {
-    /// From the moment when an append was due to the moment when the client offered it to the socket.
+    /// Time from the due moment of an append until the client offered that append to the socket.
     pub(crate) late: Distribution,
-    /// Times that a socket did not take what was due.
+    /// Number of times that a socket did not take a due append or probe.
     pub(crate) blocked: u64,
 }
 
-/// When a session says what.
+/// The due moments of a session's chunks and probes.
 #[derive(Clone, Debug)]
 struct Schedule {
     start: Moment,
@@ -49,12 +49,12 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// The intended moment of a chunk.
+    /// Returns the intended moment of a chunk.
     fn at(&self, chunk: u64) -> Moment {
         self.start + Duration::from_millis(chunk * self.track.chunk_ms())
     }
 
-    /// The last chunk that is due at `now`; `None` before the start.
+    /// Returns the last chunk that is due at `now`; `None` before the start.
     fn due(&self, now: Moment) -> Option<u64> {
         let since_ms = || u64::try_from(now.since(self.start).as_millis()).expect("a run of hours");
         (now >= self.start).then(|| since_ms() / self.track.chunk_ms())
@@ -68,7 +68,7 @@ impl Schedule {
         self.at(self.track.utterance(utterance).end_chunk)
     }
 
-    /// The intended moment of a probe.
+    /// Returns the intended moment of a probe.
     fn probe(&self, number: u64) -> Moment {
         self.at(self.first_probe + number * probe_chunks(&self.track))
     }
@@ -78,7 +78,7 @@ impl Schedule {
     }
 }
 
-/// What has come from the server in one session, by number of utterance or probe.
+/// Events of the server in one session, by number of utterance or probe.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) started: BTreeMap<u64, Moment>,
@@ -88,7 +88,7 @@ pub(crate) struct Heard {
     pub(crate) faults: Vec<String>,
 }
 
-/// Takes down what comes until the task is ended.
+/// Records the events that come, until the task is aborted or the connection is lost.
 async fn listen(mut receiver: Receiver, track: Rc<Track>, heard: Rc<RefCell<Heard>>) {
     let mut unanswered = None;
     loop {
@@ -105,7 +105,7 @@ async fn listen(mut receiver: Receiver, track: Rc<Track>, heard: Rc<RefCell<Hear
         };
         match event.kind() {
             "input_audio_buffer.speech_started" => {
-                // What is dated lies up to the server's padding before the onset; before that is silence.
+                // The server dates an onset up to its padding early; before that is silence.
                 let dated = |ms| track.begun_by(ms + LEAD_MS as u64);
                 let number = event.audio_start_ms.map_or(Some(heard.started.len() as u64), dated);
                 number.into_iter().for_each(|number| _ = heard.started.entry(number).or_insert(at));
@@ -129,12 +129,12 @@ async fn listen(mut receiver: Receiver, track: Rc<Track>, heard: Rc<RefCell<Hear
     }
 }
 
-/// Chunks between two probes of a session.
+/// Returns the number of chunks between two probes of a session.
 fn probe_chunks(track: &Track) -> u64 {
     1_000 / track.chunk_ms()
 }
 
-/// A server may date the end of speech this much before our end of it.
+/// Most by which a server may date the end of speech before our end.
 const END_MS_EARLY: u64 = 100;
 
 impl Diligence {
@@ -144,7 +144,7 @@ impl Diligence {
 }
 
 impl Talker {
-    /// Begins to listen; speaks when it is told to. Needs a local task set.
+    /// Begins to listen. Audio goes out only in [`Self::say_due`]. Needs a local task set.
     pub(crate) fn new(session: Session, start: Moment, first_probe: u64, track: &Rc<Track>) -> Self {
         let (sender, receiver) = session.split();
         let first_probe = first_probe % probe_chunks(track);
@@ -162,11 +162,11 @@ impl Talker {
         self.heard.borrow()
     }
 
-    /// Offers to the socket what is due at `now` and has not been taken yet.
+    /// Offers the socket the appends and the probe that are due at `now` and not taken yet.
     pub(crate) async fn say_due(&mut self, now: Moment, diligence: &mut Diligence) {
         let Some(due) = self.schedule.due(now) else { return };
         let Some(sender) = &mut self.sender else { return };
-        // What an earlier block has put off is late because of the server.
+        // Chunks that a blocked socket has put off are late because of the server.
         if self.next == due && !self.probe_waits {
             diligence.late.record(clock::now().since(self.schedule.at(due)));
         }
@@ -192,7 +192,7 @@ impl Talker {
         }
     }
 
-    /// Numbers of what was to happen from `begin` to `end`, if number n was to happen `at(n)`.
+    /// Returns the numbers and moments that lie between `begin` and `end`, where number n lies `at(n)`.
     fn due_between(
         begin: Moment,
         end: Moment,
@@ -214,7 +214,7 @@ impl Talker {
         Self::due_between(begin, end, |number| self.schedule.probe(number))
     }
 
-    /// Whether everything has come that the server owes for what was said.
+    /// Returns true once the server has sent everything due for the speech and probes from `begin` to `end`.
     pub(crate) fn is_answered(&self, begin: Moment, end: Moment) -> bool {
         let heard = self.heard.borrow();
         let probes = heard.probes.len() as u64;

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::http::Uri;
 use crate::report::Line;
 use crate::server::{ProcessUsage, Server};
 
-/// Which server, and how its sessions begin.
+/// The server, and the settings of its sessions.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct TargetArgs {
     /// A server that runs already [default: one of ours with fake stages, fresh for each repeat]
@@ -28,7 +28,7 @@ pub(crate) struct TargetArgs {
     /// Further argument of our server, as in --server-arg=--vad=silero; may be given several times
     #[arg(long, value_name = "ARG", conflicts_with = "url", allow_hyphen_values = true)]
     pub(crate) server_arg: Vec<String>,
-    /// Sample rate both ways, Hz; 16000 is what huggingface/speech-to-speech does unasked
+    /// Sample rate both ways, Hz; 16000 is the default of huggingface/speech-to-speech
     #[arg(long, default_value = "24000", value_parser = ["16000", "24000"])]
     pub(crate) rate: String,
     /// Silence that ends a turn [default: the server's]
@@ -52,7 +52,7 @@ pub(crate) struct Target {
     url: String,
     addr: SocketAddr,
     pids: Vec<Pid>,
-    /// Its units; `None`: not known.
+    /// Number of units of the server; `None` if not known.
     units: Option<usize>,
     args: TargetArgs,
 }
@@ -61,7 +61,7 @@ impl Target {
     /// Finds the server at `--url`, or starts one with `units` units, or with `--units`.
     ///
     /// # Errors
-    /// If nothing is where `--url` or `--pid` says.
+    /// If there is no server at `--url`, or no process with a `--pid`.
     pub(crate) async fn start(args: &TargetArgs, units: usize) -> anyhow::Result<Self> {
         raise_descriptor_limit();
         let asked = args.units.map(usize::from);
@@ -103,10 +103,10 @@ impl Target {
         self.args.rate_hz()
     }
 
-    /// What the server has used; `None` if it is not known which process it is.
+    /// Returns the server's time and memory; `None` if its process is not known.
     ///
     /// # Errors
-    /// If it is gone.
+    /// If a process is gone.
     pub(crate) fn usage(&self) -> anyhow::Result<Option<ProcessUsage>> {
         if let Some(server) = &self.server {
             return Ok(Some(server.usage()));
@@ -128,8 +128,7 @@ impl Target {
         Ok(sum)
     }
 
-    /// The `session.update` that every session but those of `claim` begins with; `None` if the server's
-    /// defaults are what is asked for.
+    /// Returns the `session.update` with the settings of the command line; `None` if those are the server's defaults.
     pub(crate) fn session_update(&self) -> Option<Utf8Bytes> {
         let format = (self.rate_hz() == 24_000).then(|| json!({ "type": "audio/pcm", "rate": 24_000 }));
         let mut input = serde_json::Map::new();
@@ -150,7 +149,7 @@ impl Target {
         Some(update.to_string().into())
     }
 
-    /// A line of this case on this server.
+    /// Creates a line of this case on this server.
     pub(crate) fn line(&self, case: &str) -> Line {
         let ready_line = self.server.as_ref().map_or("", Server::ready_line);
         let mut line = Line::new("converse", ready_line);
@@ -168,10 +167,10 @@ impl Target {
     }
 }
 
-/// Sockets of many sessions, for us and for the server that we start: as many as the system grants without
-/// asking root.
+/// Raises the limit of descriptors for many sessions, for us and for the server that we start, as far as the system
+/// grants without root.
 fn raise_descriptor_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where it is refused, the connection that finds no descriptor says so.
+    // If this is refused, the connection that finds no descriptor fails with that message.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

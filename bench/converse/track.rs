@@ -1,5 +1,4 @@
-//! What a talker says, over and over: appends made once and shared by all sessions, and where in them speech
-//! begins and ends.
+//! The audio that a talker repeats: appends made once and shared by all sessions, and the bounds of the speech in them.
 
 use std::path::PathBuf;
 
@@ -8,9 +7,8 @@ use antiphon::talk::Recording;
 use anyhow::{Context, bail};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// A track is a multiple of this long. It is a multiple of 32 ms and of every length of chunk, so speech lies
-/// the same in chunks and detector windows each time it comes round, and what differs between two lags is the
-/// server's doing.
+/// Grid of a track's length. It is a multiple of 32 ms and of each length of chunk. So in every round speech lies the
+/// same in chunks and detector windows, and differences between two lags are the server's.
 const GRID_MS: usize = 800;
 
 /// Length of a track of one synthetic utterance.
@@ -19,30 +17,29 @@ const SYNTHETIC_TRACK_MS: usize = 4 * GRID_MS;
 /// Length of a synthetic utterance.
 const SYNTHETIC_SPEECH_MS: usize = 640;
 
-/// Value of the samples of a synthetic utterance: an energy detector hears speech, a fake recogniser a
-/// number.
+/// Value of the samples of a synthetic utterance: speech to an energy detector, a number to a fake recogniser.
 pub(crate) const SPEECH_LEVEL: i16 = 8_000;
 
-/// Silence before and, at least, after each utterance.
+/// Silence before each utterance, and least silence after it.
 pub(crate) const LEAD_MS: usize = GRID_MS;
 const TRAIL_MS: usize = 2 * GRID_MS;
 
-/// A block is speech if its loudest sample is above this part of the recording's loudest: −40 dB.
+/// Ratio of the recording's loudest sample to the least loudest sample of a block of speech: 40 dB.
 const ONSET_RATIO: i32 = 100;
 
-/// Length of such a block.
+/// Length of a block in which speech is looked for.
 const ONSET_BLOCK_MS: usize = 10;
 
-/// Where speech begins and ends within the track.
+/// Bounds of one utterance within the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Utterance {
     /// First sample of speech, ms.
     pub(crate) onset_ms: u64,
     /// End of the last sample of speech, ms.
     pub(crate) end_ms: u64,
-    /// Chunk that carries the first sample.
+    /// Chunk with the first sample.
     pub(crate) onset_chunk: u64,
-    /// Chunk that carries the last sample.
+    /// Chunk with the last sample.
     pub(crate) end_chunk: u64,
 }
 
@@ -99,7 +96,7 @@ impl Track {
         Ok(Self { appends: appends.collect(), utterances: spans.iter().map(utterance).collect(), chunk_ms })
     }
 
-    /// The append of chunk `number`, counted from the start of the session.
+    /// Returns the append of chunk `number`, counted from the start of the session.
     pub(crate) fn append(&self, number: u64) -> &Utf8Bytes {
         &self.appends[index(number % self.appends.len() as u64)]
     }
@@ -108,17 +105,17 @@ impl Track {
         self.chunk_ms as u64
     }
 
-    /// Length of a round.
+    /// Returns the length of a round.
     pub(crate) fn period_ms(&self) -> u64 {
         (self.appends.len() * self.chunk_ms) as u64
     }
 
-    /// Utterances of a round.
+    /// Returns the number of utterances of a round.
     pub(crate) fn utterances(&self) -> usize {
         self.utterances.len()
     }
 
-    /// Utterance `number`, counted from the start of the session.
+    /// Returns utterance `number`, counted from the start of the session.
     pub(crate) fn utterance(&self, number: u64) -> Utterance {
         let per_round = self.utterances.len() as u64;
         let (round, within) = (number / per_round, number % per_round);
@@ -132,7 +129,7 @@ impl Track {
         }
     }
 
-    /// The last utterance that has begun by `at_ms` of the session's audio.
+    /// Returns the last utterance that has begun by `at_ms` of the session's audio.
     pub(crate) fn begun_by(&self, at_ms: u64) -> Option<u64> {
         let before = at_ms / self.period_ms() * self.utterances.len() as u64;
         let begun = self.utterances.iter().filter(|utterance| utterance.onset_ms <= at_ms % self.period_ms());
@@ -140,19 +137,19 @@ impl Track {
     }
 }
 
-/// A remainder of the length of a list, as its index.
+/// Converts a remainder of the length of a list to an index.
 fn index(number: u64) -> usize {
     usize::try_from(number).expect("below the length of a list")
 }
 
-/// First sample of the first block that is speech.
+/// Returns the first sample of the first block of speech.
 fn onset(samples: &[i16], block: usize) -> Option<usize> {
     let loudest = |samples: &[i16]| samples.iter().map(|&sample| i32::from(sample).abs()).max();
     let level = loudest(samples)? / ONSET_RATIO;
     samples.chunks(block).position(|block| loudest(block) > Some(level)).map(|number| number * block)
 }
 
-/// An `input_audio_buffer.append` of these samples.
+/// Returns an `input_audio_buffer.append` of these samples.
 pub(crate) fn append(samples: &[i16]) -> Utf8Bytes {
     let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
     let audio = base64_simd::STANDARD.encode_to_string(bytes);
