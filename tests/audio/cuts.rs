@@ -1,4 +1,4 @@
-//! Where a client cuts its audio makes no difference, at any rate (RC-026).
+//! The client's cuts of its audio make no difference, at any rate (RC-026).
 
 use antiphon::audio::{AudioFormat, SampleRate};
 
@@ -7,14 +7,14 @@ use crate::rng::Rng;
 use crate::signal::{FORMATS, RECORDING_MS, UTTERANCES_MS, recording_at, sampled, signal_to_noise_db};
 use crate::slab;
 
-/// One detector window, the most by which a time may be off, milliseconds.
+/// Length of a detector window, and the most by which a time may be off, milliseconds.
 pub(crate) const WINDOW_MS: u32 = 32;
 
-/// What VAD puts before an onset, and the silence that it waits for in whole windows.
+/// Audio that VAD puts before an onset, and the silence for which VAD waits, in whole windows; milliseconds.
 const PREFIX_MS: u32 = 300;
 const SILENCE_MS: u32 = 512;
 
-/// Streams the recording in these cuts.
+/// Streams the recording in pieces of `cut` samples; returns the turns.
 fn turns(format: AudioFormat, recording: &[i16], mut cut: impl FnMut() -> usize) -> Vec<Turn> {
     let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), format);
     let mut rest = recording;
@@ -26,7 +26,7 @@ fn turns(format: AudioFormat, recording: &[i16], mut cut: impl FnMut() -> usize)
     rig.turns()
 }
 
-/// That these are the recording's utterances.
+/// Checks that `turns` are the recording's utterances.
 pub(crate) fn are_the_recording(turns: &[Turn], what: &str) {
     assert_eq!(turns.len(), UTTERANCES_MS.len(), "{what}: {} turns", turns.len());
     for (turn, spoken) in turns.iter().zip(&UTTERANCES_MS) {
@@ -41,7 +41,7 @@ pub(crate) fn are_the_recording(turns: &[Turn], what: &str) {
     }
 }
 
-/// How well STT hears an utterance, decibels.
+/// Returns the signal-to-noise ratio of an utterance at STT, decibels.
 fn clearness_db(turn: &Turn) -> f64 {
     let (start, end) = (turn.start_ms.expect("a start"), turn.end_ms.expect("an end"));
     signal_to_noise_db(&turn.pcm, &sampled(recording_at, SampleRate::HZ_16K, start..end))
@@ -71,7 +71,7 @@ fn every_cut_gives_the_same_turns_and_samples() {
     }
 }
 
-/// RC-028: what is decoded is what was spoken; a byte of the other law, a shifted byte or another rate is noise.
+/// RC-028: decoded audio is the spoken audio; a byte of the other law, a shifted byte or another rate would be noise.
 #[test]
 fn every_format_is_heard_as_it_was_spoken() {
     for format in FORMATS {
@@ -84,7 +84,7 @@ fn every_format_is_heard_as_it_was_spoken() {
     }
 }
 
-/// RC-025: the good audio around what is refused is heard as if nothing had been.
+/// RC-025: the good audio around refused audio is heard as if the refused audio had not come.
 #[test]
 fn bad_audio_is_refused_and_leaves_no_trace() {
     let long = "A".repeat(4_000);

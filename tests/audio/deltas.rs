@@ -1,4 +1,4 @@
-//! The shape of audio deltas (RC-068), and in which format they are.
+//! The lengths of audio deltas (RC-068), and their format.
 
 use antiphon::audio::{AudioFormat, SampleRate};
 use antiphon::limits::DELTA_MS_MAX;
@@ -12,7 +12,7 @@ use crate::speaking_rig::{Delta, SpeakingRig, expected, joined};
 const PIECES: [&[usize]; 4] =
     [&[1, 7, 333, 100_000], &[100_000, 1], &[1; 40], &[480, 7, 479, 481, 333, 1, 2_400, 2_401]];
 
-/// A delta as the client gets it.
+/// Returns the audio of a delta in the bytes that the client gets.
 fn on_the_wire(delta: &Delta, format: AudioFormat) -> Vec<u8> {
     let (response, item) = (ResponseId::fresh(), ItemId::fresh());
     let place = AudioDelta { response, item, output_index: 0, format };
@@ -28,7 +28,7 @@ fn check(deltas: &[Delta], rate: SampleRate, clauses: usize) {
         assert_eq!(delta.rate, rate);
         assert!((1..=longest).contains(&delta.samples.len()), "{} samples, {rate:?}", delta.samples.len());
     }
-    // Only the end of a clause, and what the resampler held at the end of the answer, may be less than a frame.
+    // Only the end of a clause, and the rest in the resampler at the end of the answer, may be less than a frame.
     let short = deltas.iter().filter(|delta| delta.samples.len() < FRAME_SAMPLES).count();
     assert!(short <= clauses + 1, "{short} deltas of less than a frame from {clauses} clauses, {rate:?}");
 }

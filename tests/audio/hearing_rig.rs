@@ -1,4 +1,4 @@
-//! A client's way in: append messages → decoder → uplink → VAD stage → what STT would get.
+//! A client's way in: append messages → decoder → uplink → VAD stage → the audio for STT.
 
 use antiphon::audio::AudioFormat;
 use antiphon::edge::inbound::uplink::Uplink;
@@ -15,15 +15,15 @@ use axum::extract::ws::Utf8Bytes;
 
 use crate::signal::to_wire;
 
-/// What was heard of one utterance.
+/// One utterance, as VAD reports it and passes it on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// `None`: the client committed without a detector.
+    /// `None` if the client committed without a detector.
     pub(crate) start_ms: Option<u32>,
     pub(crate) end_ms: Option<u32>,
-    /// `None`: not closed.
+    /// `None` if not committed yet.
     pub(crate) audio_ms: Option<u32>,
-    /// What STT gets, 16 kHz.
+    /// Audio for STT, 16 kHz.
     pub(crate) pcm: Vec<i16>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct HearingRig {
     decoder: Decoder,
     uplink: Uplink,
     turns: Vec<(UtteranceId, Turn)>,
-    /// What commits were refused with.
+    /// Lengths of audio in the refusals of commits.
     pub(crate) refused_ms: Vec<u32>,
     commits: u32,
 }
@@ -57,7 +57,7 @@ impl HearingRig {
         }
     }
 
-    /// Turns end where the client commits.
+    /// Turns the detector off, so that turns end with the client's commits.
     pub(crate) fn without_detector(mut self) -> Self {
         self.set_mode(VadMode::Off);
         self
@@ -72,7 +72,7 @@ impl HearingRig {
         self.uplink.format = format;
     }
 
-    /// One append of `samples`, in the client's format.
+    /// Sends one append of `samples`, in the client's format.
     pub(crate) fn hear(&mut self, samples: &[i16]) {
         let audio = base64_simd::STANDARD.encode_to_string(to_wire(samples, self.uplink.format));
         let message = Utf8Bytes::from(format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#));
@@ -81,7 +81,7 @@ impl HearingRig {
         self.settle();
     }
 
-    /// An append that is to be refused, its audio as it stands in the JSON; the error's code.
+    /// Sends an append that must be refused; returns the error's code. `audio` is the text in the JSON.
     pub(crate) fn hear_nothing(&mut self, audio: &str) -> &'static str {
         let message = Utf8Bytes::from(format!(r#"{{"type":"input_audio_buffer.append","audio":"{audio}"}}"#));
         let Ok(Decoded::Append(append)) = self.decoder.decode(message.as_str()) else { panic!("an append") };
@@ -105,18 +105,18 @@ impl HearingRig {
         self.settle();
     }
 
-    /// What was heard so far.
+    /// Returns the turns so far.
     pub(crate) fn turns(&self) -> Vec<Turn> {
         self.turns.iter().map(|(_, turn)| turn.clone()).collect()
     }
 
-    /// What was heard of the only turn.
+    /// Returns the only turn.
     pub(crate) fn only_turn(&self) -> Turn {
         let [(_, turn)] = &self.turns[..] else { panic!("{} turns, expected one", self.turns.len()) };
         turn.clone()
     }
 
-    /// Lets the stage work until it has nothing left to do.
+    /// Lets the stage work until it has no work left.
     fn settle(&mut self) {
         loop {
             self.stage.work(self.slab, &[self.lease.id()], Moment::default(), &mut self.deadlines);

@@ -1,5 +1,5 @@
 //! Audio between the wire and the stages, without a socket: formats, rates, cuts, deltas. The detector is the energy
-//! detector, the voice a fake one; everything else is what the server runs.
+//! detector, the voice a fake one; everything else is the server's own code.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hearing_rig;
@@ -17,7 +17,7 @@ mod resampling;
 use antiphon::audio::{Resampler, SampleRate};
 use antiphon::unit::{Bell, Bells, EdgeBell, StageBell, UnitSlab};
 
-/// Units that nobody else works on.
+/// Returns units that no other thread works on.
 fn slab(units: usize, voice_rate: SampleRate) -> &'static UnitSlab {
     Resampler::prepare();
     let bell = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(units, 1))) };

@@ -1,4 +1,4 @@
-//! A format may change in the middle of the audio: nothing is lost, and times stay true.
+//! Changes of the format in the middle of the audio: no sample is lost, and times stay true.
 
 use std::ops::Range;
 
@@ -11,16 +11,16 @@ use crate::hearing_rig::HearingRig;
 use crate::signal::{FORMATS, RECORDING_MS, recording_at, sampled, signal_to_noise_db, sine_at};
 use crate::slab;
 
-/// Where a filter sees silence beyond the change of the rate: 24 samples at 8 kHz, and some.
+/// Samples at a change of the rate beyond which the filter sees silence: 24 samples at 8 kHz, and some.
 const EDGE_SAMPLES: usize = 64;
 
-/// Every format after every format, again and again.
+/// Returns every format after every format, without end.
 fn changes() -> impl Iterator<Item = AudioFormat> {
     let pair = |n| [FORMATS[n / FORMATS.len() % FORMATS.len()], FORMATS[n % FORMATS.len()]];
     (0..).flat_map(pair)
 }
 
-/// Spans of these lengths, up to `end`.
+/// Returns spans of these lengths, up to `end`.
 fn spans(lengths_ms: &[u32], end: u32) -> Vec<Range<u32>> {
     let mut begin = 0;
     let next = |length: &u32| {

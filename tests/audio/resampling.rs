@@ -14,7 +14,7 @@ const SINE_MS: u32 = 10_000;
 const RATES: [SampleRate; 4] =
     [SampleRate::HZ_8K, SampleRate::HZ_16K, SampleRate::HZ_24K, SampleRate::HZ_48K];
 
-/// That this is the sine of [`SINE_MS`], without clicks, drift or an edge but the two of the stream.
+/// Checks that `samples` are the sine of [`SINE_MS`], without clicks or drift, and with no edge but the stream's two.
 fn is_the_sine(samples: &[i16], rate: SampleRate, what: &str) {
     let length = usize::try_from(rate.samples_in(SINE_MS)).unwrap();
     assert!(samples.len().abs_diff(length) <= 1, "{what}: {} samples, expected {length}", samples.len());
@@ -28,7 +28,7 @@ fn is_the_sine(samples: &[i16], rate: SampleRate, what: &str) {
     }
 }
 
-/// The sine as STT gets it, sent in chunks of `chunk_ms`.
+/// Returns the sine that STT gets if the client sends it in chunks of `chunk_ms`.
 fn heard(rate: SampleRate, chunk_ms: u32) -> Vec<i16> {
     let mut rig = HearingRig::new(slab(1, SampleRate::HZ_24K), AudioFormat::Pcm(rate)).without_detector();
     let samples = sampled(sine_at, rate, 0..SINE_MS);
@@ -105,7 +105,7 @@ fn a_cancelled_answer_leaves_nothing_in_the_resampler() {
             let clean = expected(SampleRate::HZ_22K, rate, samples);
             assert!(joined(&deltas) == clean, "{rate:?}, cancelled after {steps} steps");
         }
-        // All of it was said, only its end was not.
+        // All clauses have been spoken, but not the end of the answer.
         let mut rig = SpeakingRig::new(SampleRate::HZ_22K, rate);
         rig.begin(ResponseKey(0), &[333]);
         (0..3).for_each(|_| rig.step());

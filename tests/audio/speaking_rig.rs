@@ -1,4 +1,4 @@
-//! A client's way out: clauses → TTS stage with a voice that hums as it is told → downlink → deltas.
+//! A client's way out: clauses → TTS stage with a voice that hums → downlink → deltas.
 
 use antiphon::audio::{Resampler, SampleRate, pcm};
 use antiphon::edge::inbound::downlink::{Downlink, Pulled};
@@ -13,7 +13,7 @@ use antiphon::unit::{UnitLease, UnitSlab};
 use crate::signal::sine_at;
 use crate::slab;
 
-/// A voice whose text is three numbers: the sine's samples from the first one up to the second one, at the third one.
+/// A voice whose text is three numbers: first sample of the sine, end of the samples, and rate.
 struct Hum;
 
 impl TtsModel for Hum {
@@ -40,7 +40,7 @@ fn hum(rate: SampleRate, samples: std::ops::Range<usize>) -> impl Iterator<Item 
     samples.map(move |n| sine_at(n as f64 / f64::from(rate.hz())) as f32)
 }
 
-/// What an answer of `samples` samples of the voice is at `rate`, made in one piece.
+/// Returns an answer of `samples` samples of the voice, converted to `rate` in one piece.
 pub(crate) fn expected(voice_rate: SampleRate, rate: SampleRate, samples: usize) -> Vec<i16> {
     let mut resampler = Resampler::new(voice_rate, rate).expect("named rates");
     let mut whole = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn expected(voice_rate: SampleRate, rate: SampleRate, samples: usize)
     whole
 }
 
-/// What one delta says.
+/// One audio delta.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Delta {
     pub(crate) response: ResponseKey,
@@ -67,10 +67,10 @@ pub(crate) struct SpeakingRig {
     downlink: Downlink,
     /// Rate of the clauses that begin.
     pub(crate) voice_rate: SampleRate,
-    /// The socket takes what is there after this many steps of the stage.
+    /// Steps of the stage between two reads of the socket.
     pub(crate) steps_per_read: usize,
     steps: usize,
-    /// What the client was sent.
+    /// Deltas to the client.
     pub(crate) deltas: Vec<Delta>,
     ended: Vec<ResponseKey>,
 }
@@ -109,7 +109,7 @@ impl SpeakingRig {
         std::mem::take(&mut self.deltas)
     }
 
-    /// Puts clauses of these lengths into the ring.
+    /// Pushes clauses of these lengths into the ring.
     pub(crate) fn begin(&mut self, response: ResponseKey, clauses: &[usize]) {
         let (stamp, mut from) = (self.stamp(response), 0);
         for samples in clauses {
@@ -126,7 +126,7 @@ impl SpeakingRig {
         self.lease.unit().llm.borrow().answer_in.push(stamp, item).expect("there is room");
     }
 
-    /// One call of the stage, and what the socket then takes.
+    /// Calls the stage once, and lets the socket read if its turn has come.
     pub(crate) fn step(&mut self) {
         self.stage.work(self.slab, &[self.lease.id()], Moment::default(), &mut self.deadlines);
         let capacity = self.lease.unit().tts.borrow().state.ready.capacity();
@@ -137,7 +137,7 @@ impl SpeakingRig {
         }
     }
 
-    /// Takes all that is there.
+    /// Reads all audio that is ready.
     pub(crate) fn read(&mut self) {
         let unit = self.lease.status();
         loop {
@@ -152,7 +152,7 @@ impl SpeakingRig {
         }
     }
 
-    /// Cancels whatever is being said.
+    /// Cancels the answer that is being spoken.
     pub(crate) fn cancel(&self) {
         self.lease.cancel();
     }
@@ -162,7 +162,7 @@ impl SpeakingRig {
     }
 }
 
-/// The samples of all deltas.
+/// Returns the samples of all deltas.
 pub(crate) fn joined(deltas: &[Delta]) -> Vec<i16> {
     deltas.iter().flat_map(|delta| &delta.samples).copied().collect()
 }

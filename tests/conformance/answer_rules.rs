@@ -4,29 +4,29 @@ use serde_json::Value;
 
 use crate::strict_client::{item_object, text};
 
-/// What has been seen of a response.
+/// A response so far.
 #[derive(Debug)]
 pub(crate) struct ResponseState {
-    /// Format of its audio; `None`: it is written.
+    /// Format of the response's audio; `None` if the response is written.
     pub(crate) spoken_in: Option<Value>,
-    /// Out of band and in text: beside the one that has the voice.
+    /// True if the response is out of band and written, so that it runs beside the spoken one.
     pub(crate) aside: bool,
-    /// Its items in order; the last one may be open.
+    /// Items of the response in order; the last one may be open.
     items: Vec<OutputItem>,
 }
 
 #[derive(Debug)]
 struct OutputItem {
     id: String,
-    /// Name of the call, if it is one.
+    /// Name of the function; `None` if the item is no call.
     call: Option<String>,
-    /// What its deltas make.
+    /// Text or arguments of the item's deltas so far.
     text: String,
     stage: Stage,
     status: String,
 }
 
-/// How far an item has come; each may only be followed by a later one.
+/// State of an item. Only a later state may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Added,
@@ -38,7 +38,7 @@ enum Stage {
 }
 
 impl ResponseState {
-    /// Of the object in `response.created`.
+    /// Creates the state from the object in `response.created`.
     pub(crate) fn new(response: &Value) -> Self {
         let spoken = response["output_modalities"][0] == "audio";
         let aside = !spoken && response["conversation_id"].is_null();
@@ -46,7 +46,7 @@ impl ResponseState {
         Self { spoken_in, aside, items: Vec::new() }
     }
 
-    /// An event of the response, its begin and end aside.
+    /// Takes an event of the response other than `response.created` and `response.done`.
     pub(crate) fn event(&mut self, kind: &str, event: &Value) -> Result<(), String> {
         if kind == "response.output_item.added" {
             return self.item_added(event);
@@ -89,7 +89,7 @@ impl ResponseState {
         Ok(())
     }
 
-    /// Whether the object in `response.done` is what has been seen.
+    /// Checks that the object in `response.done` agrees with the events before.
     pub(crate) fn is_whole(&self, response: &Value) -> Result<(), String> {
         let output = response["output"].as_array().ok_or("no output")?;
         let fits = output.len() == self.items.len()
@@ -152,7 +152,7 @@ impl OutputItem {
             "response.output_item.done" if event["item"]["arguments"] != self.text.as_str() => {
                 Err("not the arguments of the deltas".to_owned())
             }
-            // Clients act on what is completed: nothing else may say so.
+            // Clients act on completed calls, so no other call may be reported as completed.
             "response.output_item.done" if event["item"]["status"] == "completed" => {
                 self.end(Stage::TextDone, event)
             }

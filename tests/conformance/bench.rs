@@ -1,4 +1,4 @@
-//! A session on the bench: what the edge does around it, without socket, rings and clock.
+//! A session with the work that the edge does around it, without socket, rings and clock.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use antiphon::protocol::{Append, Decoded, Decoder, EventIds, Fault, ProtocolErro
 use antiphon::session::{Command, Input, Output, Session, SessionConfig};
 use serde_json::{Value, json};
 
-/// What came out of a session, in order.
+/// One output of a session.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Seen {
     /// An event to the client.
@@ -29,11 +29,11 @@ pub(crate) struct Bench {
     decoder: Decoder,
     event_ids: EventIds,
     now: Moment,
-    /// What the voice was told last.
+    /// Rate in the last settings of the voice.
     rate: SampleRate,
-    /// The frame of an answer that is at hand.
+    /// The frame of an answer that the session may send now.
     samples: Option<Vec<i16>>,
-    /// What has come out and has not been looked at.
+    /// Outputs that have not been checked yet, in order.
     pub(crate) seen: VecDeque<Seen>,
 }
 
@@ -48,7 +48,7 @@ impl Bench {
         bench
     }
 
-    /// Lets time pass, timers fire at their time.
+    /// Lets time pass; timers fire at their time.
     pub(crate) fn advance(&mut self, by: Duration) {
         let until = self.now + by;
         let mut rounds = 0;
@@ -66,7 +66,7 @@ impl Bench {
         self.drain();
     }
 
-    /// A text message of the client.
+    /// Handles a text message of the client.
     pub(crate) fn message(&mut self, text: &str) {
         let input = match self.decoder.decode(text) {
             Ok(Decoded::Event(event)) => Input::Event(event),
@@ -77,12 +77,12 @@ impl Bench {
         self.drain();
     }
 
-    /// A binary message of the client.
+    /// Handles a binary message of the client.
     pub(crate) fn binary(&mut self) {
         self.handle(Input::Rejected(Fault::BinaryMessage.into()));
     }
 
-    /// A frame of an answer; says whether it was sent.
+    /// Handles a frame of an answer; returns true if the session has sent the frame.
     pub(crate) fn audio(&mut self, response: ResponseKey, samples: &[i16]) -> bool {
         self.samples = Some(samples.to_vec());
         let (samples, rate) = (samples.len(), self.rate);
@@ -116,7 +116,7 @@ impl Bench {
     }
 }
 
-/// What the edge does with an append, up to the ring.
+/// Does the edge's work on an append, up to the ring.
 fn appended(append: &Append<'_>) -> Input {
     let fault = match base64_simd::STANDARD.decode_to_vec(append.audio.as_bytes()) {
         Err(_) => Fault::BadBase64,
@@ -169,7 +169,7 @@ fn command_json(command: Command) -> Value {
     }
 }
 
-/// A message is `[role, text]`; calls, outputs and pictures stand behind it as they are.
+/// Converts a request. A message becomes `[role, text]`, with calls, outputs and pictures behind.
 fn request_json(request: &ChatRequest) -> Value {
     let messages: Vec<_> = request
         .messages

@@ -1,4 +1,4 @@
-//! Random dialogues with stages that keep their promises: nothing may be left hanging.
+//! Random dialogues with stages that keep their promises. No item and no response may be left open at the end.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::bench::{Bench, Seen};
 use crate::strict_client::StrictClient;
 
-/// What happens next; without effect where it does not apply.
+/// One step of a dialogue, without effect if it does not apply.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A message of the client.
@@ -22,9 +22,9 @@ enum Step {
     Speech,
     /// The detector takes the next command out of the audio ring.
     Detector,
-    /// The recogniser is done with one utterance: with words, without, or it fails.
+    /// The recogniser finishes one utterance: with words, without words, or with a failure.
     Recogniser(usize, Heard),
-    /// The voice says a piece of the running answer, as text or audio.
+    /// A piece of the running answer comes, as text or audio.
     Voice(bool),
     /// The running answer is complete, or fails.
     AnswerEnds(bool),
@@ -59,20 +59,20 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The session among stages that do what `message` promises.
+/// The session, with stages that do what `message` promises.
 struct World {
     bench: Bench,
     client: StrictClient,
-    /// Speech that is going on.
+    /// The utterance that is going on.
     open: Option<UtteranceId>,
     next_utterance: u32,
     /// Commits (`true`) and clears in the audio ring.
     audio_ring: VecDeque<(bool, CommitId)>,
-    /// Utterances that the recogniser has, and whether the detector ended them.
+    /// Utterances at the recogniser, each with true if the detector ended it.
     at_recogniser: Vec<(UtteranceId, bool)>,
     /// Prompts since the last bump.
     prompts: VecDeque<ResponseKey>,
-    /// What users said in turns that are to be answered, and what models were asked.
+    /// Words of the user in turns that are to be answered, and the prompts for the models.
     said: Vec<String>,
     asked: String,
 }
@@ -107,7 +107,7 @@ impl World {
         self.look();
     }
 
-    /// What came out: the client reads it, the stages get their commands.
+    /// Passes the outputs on: the client reads all of them, and the stages get their commands.
     fn look(&mut self) {
         for seen in self.bench.seen.drain(..) {
             match &seen {
@@ -208,7 +208,7 @@ impl World {
         self.bench.handle(Input::Answer(response, event));
     }
 
-    /// Lets every stage do what it still has to do.
+    /// Lets the user and the stages finish all open work.
     fn come_to_rest(&mut self) {
         for _ in 0..1_000 {
             if self.open.is_some() {

@@ -1,10 +1,10 @@
 //! Wire behaviour of a session, without a socket: scripted dialogues and random ones, both read by a strict
 //! client.
 //!
-//! [`url`] plays what it can of the cases over a socket, against any server, and the dialogues of `live/`, which need a
-//! model: `ANTIPHON_URL=ws://… cargo test --release --test conformance socket`.
+//! [`url`] plays the cases over a socket, as far as any server can answer them, and the dialogues of `live/`, which
+//! need a model: `ANTIPHON_URL=ws://… cargo test --release --test conformance socket`.
 //!
-//! A case is a file of JSON lines in `cases/`; [`script`] says what a line may be. Every event that a session
+//! A case is a file of JSON lines in `cases/`; [`script`] describes the lines. Every event that a session
 //! sends, in cases and in random dialogues, goes through [`strict_client::StrictClient`]; those of the cases
 //! also through the types of the official client.
 
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use installed::Client;
 
-/// The one way in which cases are checked; gives the events that were sent.
+/// Plays and checks a case without a socket; returns the events that were sent.
 fn check(case: &Path) -> Result<Vec<String>, String> {
     let text = std::fs::read_to_string(case).map_err(|error| error.to_string())?;
     let mut events = Vec::new();
@@ -32,7 +32,7 @@ fn check(case: &Path) -> Result<Vec<String>, String> {
     Ok(events)
 }
 
-/// The dialogues of a folder, in the order of their names.
+/// Returns the dialogues of a folder, in the order of their names.
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance").join(folder);
     let mut files: Vec<_> = std::fs::read_dir(folder)
@@ -51,7 +51,7 @@ fn every_case_holds() {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
-/// RC-005, of everything that a case makes the session say.
+/// RC-005, for all events that the session sends in a case.
 #[tokio::test]
 async fn the_official_client_knows_every_event_of_every_case() {
     let types = Client { interpreter: "python", program: "cases.py", pins: &["requirements/openai.txt"] };

@@ -1,4 +1,4 @@
-//! What a case expects against what came.
+//! The comparison of a case's expectations with the outputs.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) struct Names(HashMap<String, String>);
 
 impl Names {
-    /// A message of the client with the ids that the server gave.
+    /// Returns a message of the client with the ids of the server in place of names.
     pub(crate) fn resolve(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.0.get(text).unwrap_or(text).as_str().into(),
@@ -21,7 +21,7 @@ impl Names {
         }
     }
 
-    /// Whether `found` has everything that `expected` names; a name that is new stands for what is found.
+    /// Checks that `found` has everything that `expected` names. A new name stands for the text found in its place.
     pub(crate) fn matches(&mut self, expected: &Value, found: &Value, path: &str) -> Result<(), String> {
         match (expected, found) {
             (Value::String(any), _) if any == "*" => Ok(()),

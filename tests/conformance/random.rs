@@ -29,7 +29,7 @@ enum Happening {
     Shutdown,
 }
 
-/// What clients say, sensible or not.
+/// Messages of clients, sensible or not.
 const MESSAGES: &[&str] = &[
     r#"{"type":"input_audio_buffer.append","audio":"AAAAAA=="}"#,
     r#"{"type":"input_audio_buffer.append","audio":"A"}"#,
@@ -77,7 +77,7 @@ fn client_message() -> impl Strategy<Value = String> {
     proptest::sample::select(MESSAGES).prop_map(ToOwned::to_owned)
 }
 
-/// What the stages say, sensible or not: small numbers meet each other often.
+/// Returns events of the stages, sensible or not. Their numbers are small, so equal ones are frequent.
 fn stage_event() -> impl Strategy<Value = Happening> {
     let utterance = || (0..4_u32).prop_map(UtteranceId);
     let commit = || (0..4_u32).prop_map(CommitId);
@@ -143,7 +143,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Shows the client what has come out; adds the ids of new answers to `answers`.
+/// Passes the outputs to the client; adds the ids of new answers to `answers`.
 fn look(
     bench: &mut Bench,
     client: &mut StrictClient,

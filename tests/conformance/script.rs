@@ -34,7 +34,7 @@ use crate::bench::{Bench, Seen};
 use crate::names::Names;
 use crate::strict_client::StrictClient;
 
-/// Plays a case; adds the events that were sent to `events`.
+/// Plays a case; appends the events that were sent to `events`.
 pub(crate) fn play(text: &str, events: &mut Vec<String>) -> Result<(), String> {
     let mut lines = text
         .lines()
@@ -170,8 +170,8 @@ fn configure(config: &mut SessionConfig, with: &Value) -> Result<bool, String> {
     Ok(show_prologue)
 }
 
-/// `{"vad":{"speech_started":{"utterance":0,"start_ms":40}}}` and so on: the events of the stages by the
-/// names of their variants; a transcript's `text` is cut into chunks as STT would.
+/// Parses events of the stages by the names of their variants:
+/// `{"vad":{"speech_started":{"utterance":0,"start_ms":40}}}`. A transcript's `text` is cut into chunks as by STT.
 fn stage_input(line: &Map<String, Value>) -> Result<Vec<Input>, String> {
     let stage = line.keys().find(|key| *key != "at_ms").ok_or("an empty line")?;
     let (event, of) =
@@ -213,7 +213,7 @@ fn stage_input(line: &Map<String, Value>) -> Result<Vec<Input>, String> {
     }])
 }
 
-/// A step of an answer, by the name of its variant.
+/// Parses a step of an answer by the name of its variant.
 fn answer_event(event: &str, of: &Value) -> Result<AnswerEvent, String> {
     let text = |key: &str| of[key].as_str().unwrap_or_default();
     Ok(match event {

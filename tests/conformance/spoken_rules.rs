@@ -1,27 +1,27 @@
-//! The rules of a spoken answer: it holds what its deltas say, until its client cuts it; from then on it holds no more than
-//! was heard, and never more again.
+//! The rules of a spoken answer. The answer holds the text of its deltas until the client cuts it. From then on it
+//! holds no more text than was heard, and never more again.
 
 use serde_json::Value;
 
 use crate::strict_client::text;
 
-/// What has been seen of a spoken answer.
+/// A spoken answer so far.
 #[derive(Clone, Debug)]
 pub(crate) struct SpokenAnswer {
-    /// Bytes of a millisecond of its audio.
+    /// Bytes of one millisecond of the answer's audio.
     bytes_per_ms: u64,
     /// Bytes of audio that have come.
     bytes: u64,
-    /// What its deltas make.
+    /// Transcript of the answer's deltas.
     written: String,
-    /// The last cut, milliseconds.
+    /// The last cut, milliseconds; `None` if there was none.
     cut_ms: Option<u64>,
-    /// The most that it may hold since that cut.
+    /// The longest text that the answer may hold since that cut.
     left: String,
 }
 
 impl SpokenAnswer {
-    /// Makes an answer in the `format` of its response, of which nothing has come.
+    /// Creates an answer in the `format` of its response, of which nothing has come.
     pub(crate) fn new(format: &Value) -> Self {
         let bytes_per_ms = match format["rate"].as_u64() {
             Some(rate) => rate * 2 / 1_000,
@@ -30,7 +30,7 @@ impl SpokenAnswer {
         Self { bytes_per_ms, bytes: 0, written: String::new(), cut_ms: None, left: String::new() }
     }
 
-    /// Takes an event of its response.
+    /// Takes an event of the answer's response.
     pub(crate) fn event(&mut self, kind: &str, event: &Value) -> Result<(), String> {
         match kind {
             "response.output_audio.delta" => {
@@ -57,7 +57,7 @@ impl SpokenAnswer {
         Ok(())
     }
 
-    /// Takes the answer as the server shows it; if it is `done`, nothing may lack.
+    /// Checks the answer in an event of the server. A `done` answer must be complete.
     pub(crate) fn shown(&mut self, item: &Value, done: bool) -> Result<(), String> {
         let Some(shown) = item["content"][0]["transcript"].as_str() else {
             return if done { Err("no transcript".to_owned()) } else { Ok(()) };

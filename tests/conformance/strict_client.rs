@@ -1,4 +1,4 @@
-//! A client that forgives nothing: ids must be announced before use, events come in the order of the
+//! A client that accepts no deviation: ids must be announced before use, events come in the order of the
 //! reference, a response ends once and is silent afterwards.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -8,30 +8,30 @@ use serde_json::Value;
 use crate::answer_rules::ResponseState;
 use crate::spoken_rules::SpokenAnswer;
 
-/// What the client knows of the session.
+/// The client's view of the session.
 #[derive(Debug, Default)]
 pub(crate) struct StrictClient {
     event_ids: HashSet<String>,
     begun: bool,
     closed: bool,
-    /// Only events are to be seen: whether the stages were told of a cancel is not known.
+    /// True if the client gets no commands, so that cancels at the stages cannot be checked.
     no_commands: bool,
     /// Items by id.
     items: HashMap<String, ItemState>,
-    /// Spoken answers by id, those out of band too.
+    /// Spoken answers by item id, those out of band included.
     spoken: HashMap<String, SpokenAnswer>,
     /// Running responses by id.
     responses: HashMap<String, ResponseState>,
     /// Responses that have ended.
     ended: HashSet<String>,
-    /// `BumpGeneration` since the last response was created.
+    /// True if a `BumpGeneration` has come since the last response was created.
     bumped: bool,
     prompts: HashSet<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct ItemState {
-    /// What the deltas of its transcript make.
+    /// Transcript of the item's deltas.
     transcript: String,
     speech_started: bool,
     speech_stopped: bool,
@@ -42,17 +42,17 @@ struct ItemState {
 }
 
 impl StrictClient {
-    /// At the other end of a socket.
+    /// Creates a client at the other end of a socket.
     pub(crate) fn remote() -> Self {
         Self { no_commands: true, ..Self::default() }
     }
 
-    /// Looks at an event; says what is wrong with it.
+    /// Checks an event; returns the fault in it.
     pub(crate) fn event(&mut self, event: &Value) -> Result<(), String> {
         self.judge(event).map_err(|why| format!("strict client: {why}: {event}"))
     }
 
-    /// Looks at a command.
+    /// Checks a command.
     pub(crate) fn command(&mut self, command: &Value) -> Result<(), String> {
         if self.closed {
             return Err(format!("{command} after the close"));
@@ -72,7 +72,7 @@ impl StrictClient {
         Ok(())
     }
 
-    /// One request for each response, in which calls and outputs are pairs.
+    /// Checks that there is one request for each response, in which calls and outputs are pairs.
     fn asked(&mut self, command: &Value, prompt: &Value) -> Result<(), String> {
         let fresh = self.prompts.insert(prompt["response"].as_u64().ok_or("a prompt without response")?);
         if !fresh || self.responses.is_empty() {
@@ -92,7 +92,7 @@ impl StrictClient {
         if owed.is_empty() { Ok(()) } else { Err(format!("{command}: calls without output: {owed:?}")) }
     }
 
-    /// At the end of a session; `over`: it has been closed, so nothing may be open.
+    /// Checks the end of a session. `over`: the session has been closed, so no response may be open.
     pub(crate) fn at_end(&self, over: bool) -> Result<(), String> {
         match self.responses.keys().next() {
             Some(response) if over => Err(format!("{response} never ended")),
@@ -101,7 +101,8 @@ impl StrictClient {
         }
     }
 
-    /// What has begun and not ended: committed items without transcript, a response without `response.done`.
+    /// Returns the ids that have begun and not ended: committed items without transcript, responses without
+    /// `response.done`.
     pub(crate) fn unsettled(&self) -> Vec<String> {
         let items = self.items.iter().filter(|(_, item)| item.committed && !(item.done && item.transcribed));
         items.map(|(id, _)| id).chain(self.responses.keys()).cloned().collect()
@@ -185,7 +186,7 @@ impl StrictClient {
             }
             "conversation.item.deleted" => {
                 let deleted = self.items.get_mut(text(event, "item_id")?).filter(|item| item.added);
-                // It is nobody's predecessor any more; what is still to be said of it may come.
+                // The item precedes no other item any more; further events of it may come.
                 deleted.ok_or("an item that was never added")?.added = false;
                 return Ok(());
             }
@@ -203,14 +204,14 @@ impl StrictClient {
         }
         let item = self.items.entry(id.to_owned()).or_default();
         if kind == "conversation.item.added" && item.done && !id.starts_with("item_") {
-            // The client's own name, for a second item; the server has forgotten the first.
+            // The client has given its own id a second time; the server no longer has the first item.
             *item = ItemState::default();
         }
         if kind == "conversation.item.added"
             && event["item"]["status"] == "in_progress"
             && event["item"]["role"] == "user"
         {
-            // Audio of the client's own item is recognised like what was committed.
+            // Audio of the client's own item is recognised like committed audio.
             item.committed = true;
         }
         let (fits, flag) = match kind {
@@ -252,7 +253,7 @@ impl StrictClient {
         spoken.cut(event["audio_end_ms"].as_u64().ok_or("no audio_end_ms")?)
     }
 
-    /// `previous_item_id` is there, and is `null` or an item of the conversation.
+    /// Checks that `previous_item_id` is there, and is `null` or an item of the conversation.
     fn previous(&self, event: &Value) -> Result<(), String> {
         match event.get("previous_item_id") {
             Some(Value::Null) => Ok(()),
@@ -293,7 +294,7 @@ impl StrictClient {
         }
     }
 
-    /// Takes an item as the server shows it; if it is `done`, nothing may lack.
+    /// Checks an item in an event of the server. A `done` item must be complete.
     fn shown(&mut self, item: &Value, done: bool) -> Result<(), String> {
         match self.spoken.get_mut(text(item, "id")?) {
             Some(spoken) => spoken.shown(item, done),

@@ -1,13 +1,13 @@
-//! Over a socket: against a server of ours, or with `ANTIPHON_URL=ws://…/v1/realtime` against any other.
-//! `ANTIPHON_KEY_ENV=NAME` names the variable whose value is the key, a bearer token. Everything that arrives goes through
-//! the strict client.
+//! Cases and dialogues over a socket, against a server of ours, or with `ANTIPHON_URL=ws://…/v1/realtime` against any
+//! other. `ANTIPHON_KEY_ENV=NAME` names the variable whose value is the key, a bearer token. All events go through the
+//! strict client.
 //!
-//! Of each case as much is played as the client and the protocol decide alone: up to the first input that needs speech, a
-//! recogniser, a model, or time. Commands are the session's own affair and are not looked for.
+//! A case is played up to the first input that needs speech, a recogniser, a model, or time; the client and the
+//! protocol alone decide everything before. Commands stay inside the server and are not checked.
 //!
-//! The dialogues in `live/` are played to their end, with a model that may say anything: they hold messages of the client
-//! and, in order, events that come after them, between which others may come. Orders such as `say dur=30` are for the
-//! fake voice.
+//! The dialogues in `live/` are played to their end, with a model that may say anything. They hold messages of the
+//! client and the events that must follow, in order; other events may come in between. Orders such as `say dur=30` are
+//! for the fake voice.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -29,24 +29,24 @@ use crate::files;
 use crate::names::Names;
 use crate::strict_client::StrictClient;
 
-/// What is expected takes no longer, however busy the machine or long the answer is.
+/// Longest wait for an expected event, even on a busy machine or for a long answer.
 const EVENT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Commands behind which nothing more comes by itself.
+/// Commands that cause no further event.
 const QUIET: [&str; 5] = ["vad_settings", "speech_hints", "tts_settings", "input_format", "bump_generation"];
 
-/// A server with fake stages; it is killed when this is dropped.
+/// A server with fake stages, which is killed on drop.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The server may be gone already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Where dialogues are played.
+/// The server against which dialogues are played.
 struct Target {
     url: String,
     key: Option<String>,
@@ -88,14 +88,14 @@ impl Target {
         Ok(connect_async(request).await?.0)
     }
 
-    /// Plays a dialogue; adds the types of the expected events to `kinds`.
+    /// Plays a dialogue; adds the types of its expected events to `kinds`.
     async fn play(&self, steps: &[Step], order: Order, kinds: &mut BTreeSet<String>) -> Result<(), String> {
         let socket = self.connect().await.map_err(|error| error.to_string())?;
         let (names, client) = (Names::default(), StrictClient::remote());
         let mut dialogue = Dialogue { socket, names, client, order, said: String::new() };
         let mut prologue = vec![Step::Expect(json!({"type": "session.created"}))];
         if order == Order::Complete {
-            // What the cases take for granted. A type is not named: it would be settled.
+            // The settings that the cases assume. The update names no type, because a named type is then fixed.
             prologue
                 .push(Step::Say(json!({"type": "session.update", "session": {"instructions": "Be brief."}})));
             prologue.push(Step::Expect(json!({"type": "session.updated"})));
@@ -132,12 +132,12 @@ enum Step {
     Expect(Value),
 }
 
-/// What may come beside what is expected.
+/// Events that may come besides the expected ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {
-    /// Nothing.
+    /// No other events.
     Complete,
-    /// Anything but an error.
+    /// Any events but errors.
     Among,
 }
 
@@ -161,7 +161,7 @@ impl Dialogue {
         loop {
             let found = self.next().await?;
             let found = found.ok_or_else(|| format!("closed after {}, expected {expected}", self.said))?;
-            // What does not match gives no names.
+            // An event that does not match must set no names.
             let mut names = self.names.clone();
             match names.matches(expected, &found, "") {
                 Ok(()) => {
@@ -177,7 +177,7 @@ impl Dialogue {
         }
     }
 
-    /// The next event; `None`: the connection is closed.
+    /// Waits for the next event; returns `None` if the connection is closed.
     async fn next(&mut self) -> Result<Option<Value>, String> {
         loop {
             match self.socket.next().await {
@@ -193,7 +193,7 @@ impl Dialogue {
         }
     }
 
-    /// A goodbye, so that the unit is free for the next case; what was on its way is looked at too.
+    /// Closes the connection, so that the unit is free for the next case. Events on their way are checked too.
     async fn end(&mut self) -> Result<(), String> {
         self.socket.close(None).await.map_err(|error| error.to_string())?;
         let rest = async {
@@ -209,7 +209,7 @@ fn parsed(text: &str) -> impl Iterator<Item = Value> {
     lines.map(|line| serde_json::from_str(line).expect("a case is JSON"))
 }
 
-/// The inputs of a case that can be played, each before the events that it causes.
+/// Returns the inputs of a case that can be played, each before the events that it causes.
 fn playable(text: &str) -> Vec<Step> {
     let mut lines = parsed(text).peekable();
     let mut steps = Vec::new();
@@ -221,7 +221,7 @@ fn playable(text: &str) -> Vec<Step> {
         } else if let Some(command) = line.get("!") {
             let quiet = QUIET.iter().any(|quiet| command.get(quiet).is_some());
             if !quiet && lines.next_if(|answer| detector_answers(command, answer)).is_none() {
-                // What the input before it causes goes on by itself.
+                // The input before this command causes further events, so it cannot be played either.
                 let input = steps.iter().rposition(|step| matches!(step, Step::Say(_)));
                 steps.truncate(input.unwrap_or(0));
                 break;
@@ -233,7 +233,7 @@ fn playable(text: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether any detector answers a command so, if it has been given no audio.
+/// Returns true if any detector that has had no audio gives this answer to `command`.
 fn detector_answers(command: &Value, answer: &Value) -> bool {
     if command.get("commit").is_some() {
         return answer["vad"]["commit_refused"]["audio_ms"] == 0;
@@ -242,7 +242,7 @@ fn detector_answers(command: &Value, answer: &Value) -> bool {
     command.get("clear").is_some() && cleared.is_object() && cleared.get("utterance").is_none()
 }
 
-/// A dialogue of `live/`.
+/// Parses a dialogue of `live/`.
 fn live(text: &str) -> Vec<Step> {
     let step = |line: Value| match (line.get(">"), line.get("<")) {
         (Some(input), None) => Step::Say(input.clone()),
