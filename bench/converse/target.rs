@@ -21,8 +21,7 @@ pub(crate) struct TargetArgs {
     /// A process of that server, for its processor time and memory; may be given several times
     #[arg(long, requires = "url", value_parser = clap::value_parser!(i32).range(1..))]
     pub(crate) pid: Vec<i32>,
-    /// Units of our server [default: as many as the case needs]; with --url: of that server, as far as is
-    /// known
+    /// Units of our server [default: as many as the case needs]; with --url: of that server, if known
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) units: Option<u16>,
     /// Further argument of our server, as in --server-arg=--vad=silero; may be given several times

@@ -25,7 +25,7 @@ impl AudioFormat {
     pub const PCM_RATES: [SampleRate; 4] =
         [SampleRate::HZ_8K, SampleRate::HZ_16K, SampleRate::HZ_24K, SampleRate::HZ_48K];
 
-    /// Samples per second.
+    /// Returns the samples per second.
     #[must_use]
     pub const fn rate(self) -> SampleRate {
         match self {

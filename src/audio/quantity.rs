@@ -23,7 +23,7 @@ impl SampleRate {
         if hz >= 8_000 && hz <= 48_000 { Some(Self(hz)) } else { None }
     }
 
-    /// Samples per second.
+    /// Returns the samples per second.
     #[must_use]
     pub const fn hz(self) -> u32 {
         self.0

@@ -32,8 +32,8 @@ pub struct TalkArgs {
     /// File for the answer, a mono WAV at the rate of the session; with --repeat, the last one
     #[arg(long, value_name = "answer.wav")]
     pub output: Option<PathBuf>,
-    /// Sample rate, in and out, of a session that names no audio format: 8000, 16000, 24000 or 48000, as the server's
-    /// `--default-rate` says [default: name PCM at 24000]
+    /// Sample rate, in and out, of a session that names no audio format: 8000, 16000, 24000 or 48000, the server's
+    /// `--default-rate` [default: name PCM at 24000]
     #[arg(long, value_name = "HZ", value_parser = pcm_rate)]
     pub default_rate: Option<SampleRate>,
     /// Print one JSON object per turn

@@ -114,13 +114,13 @@ impl Recording {
         Some(Self { rate, samples, speech_end })
     }
 
-    /// Samples per second.
+    /// Returns the samples per second.
     #[must_use]
     pub const fn rate(&self) -> SampleRate {
         self.rate
     }
 
-    /// The samples, mono.
+    /// Returns the samples, mono.
     #[must_use]
     pub fn samples(&self) -> &[i16] {
         &self.samples

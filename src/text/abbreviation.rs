@@ -17,7 +17,7 @@ pub(super) enum Stop {
 /// reading means that the letters themselves are read.
 struct Abbreviation(&'static str, Stop, &'static str);
 
-/// Source: own list of what assistants write; `st` is read by its neighbours in the normaliser.
+/// Source: own list, from answers of assistants. The normaliser reads `st` by its neighbours.
 const ABBREVIATIONS: &[Abbreviation] = &[
     Abbreviation("a.d", Stop::MayEnd, "AD"),
     Abbreviation("a.k.a", Stop::Inner, "also known as"),

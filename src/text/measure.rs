@@ -21,7 +21,7 @@ const fn glued(symbol: &'static str, one: &'static str, many: &'static str) -> M
     Measure { symbol, one, many, apart: false }
 }
 
-/// Source: SI brochure for the symbols, US spelling for the names; own choice of what assistants write.
+/// Source: SI brochure for the symbols, US spelling for the names; own choice, from answers of assistants.
 const MEASURES: &[Measure] = &[
     measure("km", "kilometer", "kilometers"),
     measure("m", "meter", "meters"),

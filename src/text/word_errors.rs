@@ -30,7 +30,7 @@ pub struct WordErrors {
 }
 
 impl WordErrors {
-    /// Errors per word of the reference; 0 for an empty reference without errors, 1 with.
+    /// Returns the errors per word of the reference; 0 for an empty reference without errors, 1 with.
     #[must_use]
     pub fn rate(self) -> f64 {
         if self.words == 0 {
@@ -63,7 +63,7 @@ impl std::iter::Sum for WordErrors {
 
 /// Compares `hypothesis`, a transcript, with `reference`, the words that were spoken.
 ///
-/// Both are made alike first, so that only differences that can be heard count:
+/// Both texts are normalised first, so that only audible differences count:
 /// - case, punctuation, apostrophes, hyphens and accents do not count;
 /// - numbers, signs and abbreviations count as the words that [`normalise`] reads them as: "3:45 PM" is "three forty
 ///   five p m";

@@ -47,7 +47,7 @@ pub enum TalkRate {
 }
 
 impl TalkRate {
-    /// Samples per second.
+    /// Returns the samples per second.
     #[must_use]
     pub const fn get(self) -> SampleRate {
         match self {
@@ -197,7 +197,7 @@ where
 {
     let deadline = spoken_at + limit;
     while !(turn.is_answered() && now() >= spoken_at) {
-        // An answer that is complete before the recording is (it has pauses) may still be followed by another turn.
+        // If the recording has pauses, another turn may follow an answer that is complete before the recording ends.
         let wake = if turn.is_answered() { spoken_at } else { deadline };
         match timeout(wake.since(now()), next_event(events)).await {
             Ok(event) => turn.take(&event?, now())?,
@@ -332,7 +332,7 @@ struct Incoming {
 /// The turn so far. Pure: events and their times come in; there is no socket and no clock.
 ///
 /// A recording with pauses may make several turns, and an answer to the first may be cut off by the second. The turn
-/// is answered when all that was heard is transcribed, no response is open, and the last utterance has its answer.
+/// is answered when all utterances are transcribed, no response is open, and the last utterance has its answer.
 #[derive(Debug)]
 struct TurnProgress {
     speech_end: Moment,
@@ -414,7 +414,7 @@ impl TurnProgress {
     fn finish(&mut self, response: &Value, at: Moment) -> Result<(), TalkError> {
         let mut incoming = self.open.remove(response["id"].as_str().unwrap_or_default()).unwrap_or_default();
         match response["status"].as_str() {
-            // The user went on: what was said until then is not the answer.
+            // The user went on, so the text until then is not the answer.
             Some("cancelled") => {}
             Some("failed") => {
                 return Err(TalkError::Failed { message: failure_of(&response["status_details"]) });
@@ -451,7 +451,7 @@ impl TurnProgress {
         let since_end = |at: Moment| millis(self.speech_end, at) - millis(at, self.speech_end);
         let transcripts: Vec<_> = self.utterances.iter().filter_map(|(_, text)| text.as_deref()).collect();
         let transcript = self.is_spoken.then(|| transcripts.join(" ").trim().to_owned());
-        // Times are those of the last response: it answers the end of the recording.
+        // Times are those of the last response, which answers the end of the recording.
         let last = self.answers.last().ok_or_else(|| TalkError::NothingToAnswer {
             transcript: transcript.clone().unwrap_or_default(),
         })?;

@@ -1,4 +1,4 @@
-//! The CMU Pronouncing Dictionary, searched where it lies in the binary.
+//! The CMU Pronouncing Dictionary, searched in place in the binary.
 //!
 //! The text is sorted, so a look-up is a binary search over it: nothing to parse at start, no heap, no lock. All
 //! threads share the text. Of its 3.4 MB only the pages that a search has touched are in memory.
