@@ -2,8 +2,8 @@
 //!
 //! *Thread:* the one `tts` worker that owns it · *Never:* shared, linked or shipped.
 //!
-//! espeak-ng is GPL; nothing of it is in this program. Its library is opened with dlopen when the user says so, which
-//! keeps the choice, and the licence, theirs. The default is [`crate::text::phonemes::DictionaryPhonemizer`].
+//! espeak-ng is GPL, and this program contains nothing of it. Its library is opened with dlopen at the user's request,
+//! so the choice and the licence are the user's. The default is [`crate::text::phonemes::DictionaryPhonemizer`].
 //!
 //! # Justification of the unsafe code
 //! The library has a C interface and no safe binding that opens it at run time. Everything unsafe is in this file: four
@@ -34,43 +34,46 @@ const VOICE: &CStr = c"en-us";
 const AUDIO_OUTPUT_RETRIEVAL: c_int = 1;
 /// `espeakINITIALIZE_DONT_EXIT`: report missing data instead of ending the process.
 const INITIALIZE_DONT_EXIT: c_int = 0x8000;
-/// `espeakCHARS_UTF8`.
+/// `espeakCHARS_UTF8`: the text is UTF-8.
 const CHARS_UTF8: c_int = 1;
 /// Phoneme mode: the International Phonetic Alphabet.
 const PHONEMES_IPA: c_int = 0x02;
-/// `EE_OK`.
+/// `EE_OK`: status of success.
 const OK: c_int = 0;
 
 type Initialize = unsafe extern "C" fn(c_int, c_int, *const c_char, c_int) -> c_int;
 type SetVoiceByName = unsafe extern "C" fn(*const c_char) -> c_int;
 type TextToPhonemes = unsafe extern "C" fn(*mut *const c_void, c_int, c_int) -> *const c_char;
 
-/// Set by the first instance. The library keeps its state in globals, so there can be no second one.
+/// Set by the first instance. The library keeps its state in globals, so a second instance is impossible.
 static TAKEN: OnceLock<()> = OnceLock::new();
 
 /// espeak-ng, ready to turn American English into phonemes.
 ///
-/// There is at most one in a process, ever: the library's state is global. So a server that uses it has one TTS worker.
+/// A process loads the library at most once, because the library's state is global. A server that uses espeak-ng
+/// therefore has one TTS worker.
 #[derive(Debug)]
 pub struct Espeak {
     text_to_phonemes: TextToPhonemes,
     /// The normalised sentence.
     text: String,
-    /// One clause of it, ended by a zero byte.
+    /// One clause of `text`, ended by a zero byte.
     clause: Vec<u8>,
-    /// What the library made of the clause.
+    /// Phonemes of the clause, as the library returns them.
     raw: String,
-    /// Keeps the code of `text_to_phonemes` in memory. Never unloaded: threads that the library started outlive this.
+    /// Keeps the code of `text_to_phonemes` in memory. Never unloaded: threads that the library started outlive
+    /// `Espeak`.
     _library: ManuallyDrop<Library>,
 }
 
 impl Espeak {
-    /// Opens the library, `library` or the system's own, with its data in `data` or where it was installed.
+    /// Opens the library: the file `library`, or else the system's own. Its data is in `data`, or else in the place of
+    /// its installation.
     ///
     /// # Errors
-    /// - [`ModelError::Missing`] if no library can be opened, or its data or its American English voice is not there;
+    /// - [`ModelError::Missing`] if no library can be opened, or if its data or its American English voice is missing;
     /// - [`ModelError::Wrong`] if the library lacks a function;
-    /// - [`ModelError::Runtime`] if this process has loaded it before.
+    /// - [`ModelError::Runtime`] if this process has loaded the library before.
     pub fn load(library: Option<&Path>, data: Option<&Path>) -> Result<Self, ModelError> {
         let (path, library) = open(library)?;
         let initialize: Initialize = symbol(&library, &path, c"espeak_Initialize")?;
@@ -121,7 +124,7 @@ impl Espeak {
         self.clause.push(0);
         self.raw.clear();
         let mut rest: *const c_void = self.clause.as_ptr().cast();
-        // The library may still see several clauses in one; each call takes one and moves `rest` behind it.
+        // The library may still split the clause; each call takes one part and moves `rest` behind that part.
         while !rest.is_null() {
             // SAFETY: the signature is that of speak_lib.h; `rest` points into `self.clause`, which ends in a zero byte
             // and is not touched meanwhile; `&mut self` and `TAKEN` keep every other call out of the library.
@@ -164,14 +167,15 @@ impl Phonemize for Espeak {
     }
 }
 
-/// Bytes up to the first punctuation mark that ends a clause: one before white space or the end.
+/// Returns the bytes up to the first punctuation mark that ends a clause: one before white space or the end.
 fn clause_end(text: &str) -> usize {
     let marks = text.char_indices().filter(|(_, c)| matches!(c, ',' | '.' | '!' | '?' | ';' | ':'));
     let mut ends = marks.filter(|(at, _)| text[at + 1..].chars().next().is_none_or(char::is_whitespace));
     ends.next().map_or(text.len(), |(at, _)| at)
 }
 
-/// Appends what the voice knows of `raw`, words apart by one space; marks of a change of language, "(fr)", are left out.
+/// Appends the symbols of `raw` that the voice has, with one space between words. Marks of a change of language, such
+/// as "(fr)", are left out.
 fn write(raw: &str, out: &mut String) {
     let mut first = true;
     for word in raw.split_whitespace() {
@@ -185,7 +189,7 @@ fn write(raw: &str, out: &mut String) {
             match c {
                 '(' => mark = true,
                 ')' => mark = false,
-                // Stands for a joined sound in some versions; the voice has never heard it.
+                // Stands for a joined sound in some versions; the voice was not trained on it.
                 'g' if !mark => out.push('ɡ'),
                 _ if !mark && is_voice_symbol(c) && c != '-' => out.push(c),
                 _ => {}
@@ -199,14 +203,14 @@ fn write(raw: &str, out: &mut String) {
     }
 }
 
-/// Opens the library at `path`, or the first of [`LIBRARY_NAMES`] that the system finds.
+/// Opens the library at `path`, or else the first of [`LIBRARY_NAMES`] that the system finds.
 fn open(path: Option<&Path>) -> Result<(PathBuf, Library), ModelError> {
     let candidates: Vec<PathBuf> = match path {
         Some(path) => vec![path.to_path_buf()],
         None => LIBRARY_NAMES.iter().map(PathBuf::from).collect(),
     };
     for path in &candidates {
-        // SAFETY: opening a library runs its initialisers. It is the file that the user named, or the system's own
+        // SAFETY: opening a library runs its initialisers. The file is the one that the user named, or the system's own
         // espeak-ng; its initialisers are those of the C run-time library.
         if let Ok(library) = unsafe { Library::new(path) } {
             return Ok((path.clone(), library));
@@ -219,9 +223,9 @@ fn open(path: Option<&Path>) -> Result<(PathBuf, Library), ModelError> {
     })
 }
 
-/// The function `name` of `library`, which was opened from `path`; `T` is its type.
+/// Returns the function `name`, of type `T`, from `library`, which was opened from `path`.
 fn symbol<T: Copy>(library: &Library, path: &Path, name: &CStr) -> Result<T, ModelError> {
-    // SAFETY: each caller names a function of speak_lib.h and gives the type that it has there. The pointer is kept no
+    // SAFETY: each caller names a function of speak_lib.h and gives its type of that header. The pointer is kept no
     // longer than the library: both are in one `Espeak`, or end with `load`.
     let found = unsafe { library.get::<T>(name) };
     found.map(|symbol| *symbol).map_err(|error| ModelError::Wrong {
@@ -260,7 +264,7 @@ mod tests {
         );
     }
 
-    /// One test for all that needs the library, because there is one instance per process.
+    /// The only test that uses the library, because a process has one instance.
     #[test]
     #[ignore = "needs libespeak-ng1 (GPL), which is the user's choice to install"]
     fn the_system_library_gives_phonemes() {

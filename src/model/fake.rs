@@ -1,16 +1,20 @@
-//! **Fakes**, not models: pure functions of their input, for tests of the engine and for benches (`serve
+//! **Fakes** of the models: pure functions of their input, for tests of the engine and for benches (`serve
 //! --stages fake`).
 //!
 //! *Thread:* as the models that they stand for · *Never:* a heap call, except where the caller's transcript
 //! grows.
 //!
-//! They speak one little language, `say dur=<s> tag=<int> rt=<x|0> stamp=<0|1|2> lat=<s>`: `dur` seconds of
-//! samples of the value `tag`, released at `rt` times real time (0: at once); with a `stamp` the first 8
-//! bytes of a frame become a clock reading; the voice is busy for `lat` seconds first (0 unless it is said),
-//! and nothing stops it, as it is with a network that runs. The fake recogniser answers an utterance with
-//! such a line, whose `tag` is the utterance's median level, and the fake voice carries it out, so a test can
-//! tell by the samples whose audio arrived. Any other text becomes a tone, so that a scripted language model
-//! can drive a whole conversation.
+//! The fakes share one little language, `say dur=<s> tag=<int> rt=<x|0> stamp=<0|1|2> lat=<s>`:
+//!
+//! - `dur`: seconds of samples of the value `tag`;
+//! - `rt`: the samples are released at this multiple of real time (0: at once);
+//! - `stamp`: if not 0, the first 8 bytes of a frame become a clock reading;
+//! - `lat`: the voice is busy for this many seconds first (default 0), and a stop has no effect meanwhile, as
+//!   with a network that runs.
+//!
+//! The fake recogniser answers an utterance with such a line, whose `tag` is the utterance's median level. The
+//! fake voice carries the line out, so the samples show a test whose audio arrived. Any other text becomes a
+//! tone, so that a scripted language model can drive a whole conversation.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -30,7 +34,7 @@ pub struct EnergyVad {
 }
 
 impl EnergyVad {
-    /// A detector for up to `rows_max` windows at once.
+    /// Creates a detector for up to `rows_max` windows at once.
     #[must_use]
     pub fn new(rows_max: usize) -> Self {
         Self { probabilities: vec![0.0; rows_max].into() }
@@ -58,21 +62,21 @@ impl VadModel for EnergyVad {
     }
 }
 
-/// Fake recogniser: hears `say dur=0.5 tag=<median |sample|>` in whatever is said.
+/// Fake recogniser: transcribes every utterance as `say dur=0.5 tag=<median |sample|>`.
 #[derive(Clone, Debug)]
 pub struct FakeStt {
-    /// How many samples have each absolute value.
+    /// Number of samples of each absolute value.
     counts: Box<[u32; LEVELS]>,
 }
 
 impl FakeStt {
-    /// A recogniser.
+    /// Creates a recogniser.
     #[must_use]
     pub fn new() -> Self {
         Self { counts: vec![0; LEVELS].try_into().expect("the length is right") }
     }
 
-    /// The median of |sample|; the lower of the two in the middle.
+    /// Returns the median of |sample|; the lower of the two in the middle.
     fn level(&mut self, audio: &[i16]) -> usize {
         self.counts.fill(0);
         for sample in audio {
@@ -120,7 +124,7 @@ impl SttModel for FakeStt {
     }
 }
 
-/// Fake voice: obeys the little language, and hums anything else.
+/// Fake voice: obeys the little language and hums any other text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FakeTts;
 
@@ -149,10 +153,10 @@ impl TtsModel for FakeTts {
     }
 }
 
-/// Fake end of turn: a speaker who has been heard is done.
+/// Fake end of turn: every turn is complete with the same probability, 1.0 by default.
 #[derive(Clone, Copy, Debug)]
 pub struct FakeTurn {
-    /// What every question is answered with, `0.0..=1.0`.
+    /// The answer to every call, `0.0..=1.0`.
     pub completion: f32,
 }
 
@@ -179,9 +183,9 @@ struct Order {
 }
 
 impl Order {
-    /// The first order in `text`: the word `say`, then settings in any order, up to the first word that is
-    /// none. What is not said is 0.5 s, tag 0, at once, without a stamp or latency. A full stop after the line
-    /// is not part of it.
+    /// Returns the first order in `text`: the word `say`, then settings in any order, up to the first word
+    /// that is no setting. The defaults are 0.5 s, tag 0, at once, no stamp and no latency. A full stop after
+    /// the line is not part of the order.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace().skip_while(|word| !word.eq_ignore_ascii_case("say"));
         words.next()?;
@@ -226,7 +230,8 @@ fn seconds(value: &str) -> Option<f64> {
     value.parse().ok().filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds))
 }
 
-/// 60 ms of a 440 Hz tone at a quarter of full scale for each character of `text`, as far as there is room.
+/// Writes 60 ms of a 440 Hz tone at a quarter of full scale for each character of `text`, as far as there is
+/// room.
 fn hum(text: &str, rate: SampleRate, speech: &mut Speech) {
     let per_character = usize::try_from(rate.samples_in(60)).expect("60 ms are some thousand samples");
     let samples = (text.trim().chars().count() * per_character).min(speech.pcm.capacity());
@@ -239,13 +244,13 @@ fn hum(text: &str, rate: SampleRate, speech: &mut Speech) {
 /// Mean of |sample| above which a window is speech.
 const SPEECH_LEVEL: usize = 300;
 
-/// Absolute values of a 16-bit sample.
+/// Number of absolute values of a 16-bit sample.
 const LEVELS: usize = 32_769;
 
-/// How long the answer to an utterance is. Any length would do; half a second is five frames of 100 ms.
+/// Seconds of the answer to an utterance. Any length would do; half a second is five frames of 100 ms.
 const ANSWER_SECONDS: f64 = 0.5;
 
-/// Longest order, and longest latency: an hour.
+/// Longest order and longest latency, seconds: an hour.
 const SECONDS_MAX: f64 = 3_600.0;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Loading of a graph that must have certain ports.
 //!
-//! *Thread:* start-up. A file that is not the model that it should be is refused here, by name, before anyone
-//! calls.
+//! *Thread:* start-up. A file of another model is refused here, before the first run, with the name of the
+//! port that differs.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,11 +13,11 @@ use super::ort::{ElementType, Graph, GraphOptions, Library, Port};
 /// An input or output that a model must have.
 #[derive(Clone, Debug)]
 pub struct PortSpec {
-    /// Its name.
+    /// Name in the model file.
     pub name: Cow<'static, str>,
-    /// What its elements are.
+    /// Type of the elements.
     pub element: ElementType,
-    /// Its lengths; [`ANY`] where every length will do.
+    /// Length of each dimension; [`ANY`] accepts every length.
     pub shape: &'static [i64],
 }
 
@@ -25,13 +25,14 @@ pub struct PortSpec {
 pub const ANY: i64 = -1;
 
 impl PortSpec {
-    /// A port with a fixed name.
+    /// Creates a port with a fixed name.
     #[must_use]
     pub const fn new(name: &'static str, element: ElementType, shape: &'static [i64]) -> Self {
         Self { name: Cow::Borrowed(name), element, shape }
     }
 
-    /// Whether `port` is what this asks for. A length that the file leaves open fits every length.
+    /// Returns true if `port` satisfies the specification. A length that the file leaves open fits every
+    /// length.
     fn accepts(&self, port: &Port) -> bool {
         let dims = port.shape.dims();
         let fits = |(&found, &expected): (&i64, &i64)| found == expected || found < 0 || expected == ANY;
@@ -44,8 +45,8 @@ impl PortSpec {
 /// Loads the model file at `path` and compares its ports, by name, with `inputs` and `outputs`.
 ///
 /// # Errors
-/// [`ModelError::Missing`] and [`ModelError::Runtime`] as [`Graph::load`]; [`ModelError::Wrong`] naming the
-/// first port that is missing, different or superfluous.
+/// [`ModelError::Missing`] and [`ModelError::Runtime`] as [`Graph::load`]; [`ModelError::Wrong`] with the
+/// name of the first port that is missing, different or superfluous.
 pub fn load(
     library: &Arc<Library>,
     path: &Path,
@@ -62,7 +63,7 @@ pub fn load(
     }
 }
 
-/// Says `(found, expected)` of the first difference.
+/// Returns the first difference as the error `(found, expected)`.
 fn compare(side: &str, ports: &[Port], specs: &[PortSpec]) -> Result<(), (String, String)> {
     for spec in specs {
         let expected = format!("{side} {} of {:?} {:?}", spec.name, spec.element, spec.shape);
@@ -81,10 +82,10 @@ fn compare(side: &str, ports: &[Port], specs: &[PortSpec]) -> Result<(), (String
     }
 }
 
-/// The place of the port called `name` among `ports`.
+/// Returns the index of the port called `name` in `ports`.
 ///
 /// # Panics
-/// If there is none: the model was loaded with [`load`], which has looked for it.
+/// If there is no such port. [`load`] has checked the ports of every model that it returned.
 #[must_use]
 pub fn index_of(ports: &[Port], name: &str) -> usize {
     ports.iter().position(|port| port.name == name).expect("the port was checked at load")

@@ -1,7 +1,7 @@
-//! Networks and their weights, one trait per kind of model, one file per model.
+//! Networks and their weights: one module per model, one trait per kind of model (the language model has none).
 //!
-//! A model knows tensors and samples; it knows no ring, no session and no turn. Each stage worker owns its own
-//! instance, the weights behind it may be shared. State that belongs to a caller is passed in, never kept.
+//! The traits work on samples and tensors; no ring, session or turn occurs in them. Each stage worker owns its own
+//! instance, and instances may share their weights. The state of a caller is an argument of each call and is not kept.
 
 mod detector;
 pub mod espeak;
@@ -22,37 +22,37 @@ use crate::language::Language;
 pub use detector::{DETECTOR_CONTEXT, DETECTOR_STATE, DETECTOR_WINDOW, DetectorStream};
 pub use speech::{Speech, SpeechSource};
 
-/// Why a model could not be loaded or run.
+/// Errors of loading or running a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// A file that is not there.
+    /// A file that does not exist.
     #[error("{path}: not found ({expected})")]
     Missing {
-        /// Where it was looked for.
+        /// Path that was tried.
         path: std::path::PathBuf,
-        /// What should be there.
+        /// Description of the expected file.
         expected: String,
     },
-    /// A file that is not what it should be.
+    /// A file with other contents than expected.
     #[error("{path}: found {found}, expected {expected}")]
     Wrong {
-        /// The file.
+        /// Path of the file.
         path: std::path::PathBuf,
-        /// What it holds.
+        /// Description of the actual contents.
         found: String,
-        /// What it should hold.
+        /// Description of the expected contents.
         expected: String,
     },
     /// The inference library refused or failed.
     #[error("{context}: {message}")]
     Runtime {
-        /// What was being done.
+        /// Operation that failed.
         context: &'static str,
-        /// What the library said.
+        /// Text from the library.
         message: String,
     },
-    /// The work was given up because nobody waits for it.
+    /// The work was given up because its result is no longer needed.
     #[error("stale")]
     Stale,
 }
@@ -62,29 +62,29 @@ pub enum ModelError {
 /// Rows are independent, so windows of different callers go through the network together.
 /// Call `load` for rows `0..n`, then `run(n)`, then `store` for the same rows.
 pub trait VadModel: Send {
-    /// Rows that fit one call of [`VadModel::run`].
+    /// Returns the number of rows that fit one call of [`VadModel::run`].
     fn rows_max(&self) -> usize;
-    /// Puts a window and the state of its stream into row `row`.
+    /// Copies a window and the state of its stream into row `row`.
     fn load(&mut self, row: usize, stream: &DetectorStream, window: &[i16; DETECTOR_WINDOW]);
     /// Scores rows `0..rows`. No heap call on the Rust side.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails; the streams are unchanged.
     fn run(&mut self, rows: usize) -> Result<(), ModelError>;
-    /// Takes row `row`'s new state out and returns the probability of speech, `0.0..=1.0`.
+    /// Writes the new state of row `row` into `stream` and returns the probability of speech, `0.0..=1.0`.
     fn store(&self, row: usize, stream: &mut DetectorStream) -> f32;
 }
 
 /// Speech recognition of one utterance.
 pub trait SttModel: Send {
-    /// Longest utterance in samples at 16 kHz that the model takes in one call.
+    /// Returns the length of the longest utterance that one call takes, in samples at 16 kHz.
     fn samples_max(&self) -> usize;
-    /// Writes what was said in `audio` (mono, 16 kHz) into `transcript`, which is cleared first. Speech-free audio
-    /// may give an empty transcript. `stale` is asked between decoder steps. Returns the language that it was in, if the
-    /// model can tell.
+    /// Writes the words spoken in `audio` (mono, 16 kHz) into `transcript`, which is cleared first. Audio without
+    /// speech may give an empty transcript. `stale` is called before each step of the decoder. Returns the language of
+    /// the utterance if the model can determine it.
     ///
     /// # Errors
-    /// [`ModelError::Stale`] when `stale` said so, [`ModelError::Runtime`] if the library fails.
+    /// [`ModelError::Stale`] if `stale` returns true, [`ModelError::Runtime`] if the library fails.
     fn transcribe(
         &mut self,
         audio: &[i16],
@@ -95,12 +95,12 @@ pub trait SttModel: Send {
 
 /// Speech synthesis of one clause.
 pub trait TtsModel: Send {
-    /// Speaks `text` into `speech`, whose `pcm` is cleared first and must not grow beyond its capacity.
-    /// `speed` is 1.0 for the voice's own pace; `session_rate` is for models without a rate of their own (the fake).
-    /// Text without anything to speak gives no samples and no error.
+    /// Synthesises `text` into `speech`, whose `pcm` is cleared first and must not grow beyond its capacity. A `speed`
+    /// of 1.0 is the voice's own pace. `session_rate` is for models without a rate of their own (the fake). Text
+    /// without anything to speak gives no samples and no error.
     ///
     /// # Errors
-    /// [`ModelError::Stale`] when `stale` said so, [`ModelError::Runtime`] if the library fails.
+    /// [`ModelError::Stale`] if `stale` returns true, [`ModelError::Runtime`] if the library fails.
     fn synthesise(
         &mut self,
         text: &str,
@@ -111,9 +111,9 @@ pub trait TtsModel: Send {
     ) -> Result<(), ModelError>;
 }
 
-/// End of turn: how likely it is that the speaker is done. Loaded and tried at start; no stage asks it yet.
+/// End of turn: the probability that the speaker is done. Loaded and tried at start; no stage uses such a model yet.
 pub trait TurnModel: Send {
-    /// Probability, `0.0..=1.0`, that `audio` (mono, 16 kHz, the last 8 s count) is a complete turn.
+    /// Returns the probability, `0.0..=1.0`, that `audio` (mono, 16 kHz, the last 8 s count) is a complete turn.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.

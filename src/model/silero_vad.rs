@@ -1,4 +1,4 @@
-//! Silero VAD: speech or not, every 32 ms, for many callers in one call of the network.
+//! Silero VAD: detects speech every 32 ms, for many callers in one call of the network.
 //!
 //! *Thread:* a `vad` worker · *Never:* blocks, no heap call after `load` · *Budget:* `endpoint_wait_ms_p99` of
 //! the profile.
@@ -6,7 +6,8 @@
 //! # Source
 //! silero-vad 6.2.3, `silero_vad_op18_ifless.onnx` (the variant without branches; same results as
 //! `silero_vad.onnx` to 2e-6). At 16 kHz the network takes **576** samples: the last 64 of the window before
-//! and 512 new ones. It also runs with 512, without an error, and hears almost nothing.
+//! and 512 new ones. The network also accepts 512 samples without an error, but then it detects almost no
+//! speech.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use crate::audio::pcm;
 #[derive(Debug)]
 pub struct SileroVad {
     bound: Bound,
-    /// The rows' states as the trait hands them over, one after the other. The network has all first layers
-    /// first, at a place that depends on the number of rows.
+    /// States of the rows, one after the other, in the layout of the trait. The network has the first layers
+    /// of all rows first, at an offset that depends on the number of rows.
     states: Box<[[f32; DETECTOR_STATE]]>,
     /// Rows of the last run.
     rows: usize,
@@ -56,7 +57,7 @@ impl SileroVad {
         Self::on(&graph, rows_max)
     }
 
-    /// Another instance for another worker: the same weights, buffers of its own.
+    /// Creates another instance for another worker, with the same weights and its own buffers.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.
@@ -122,7 +123,7 @@ impl VadModel for SileroVad {
 /// Samples of one row: context and window.
 const ROW: usize = DETECTOR_CONTEXT + DETECTOR_WINDOW;
 
-/// Recurrent layers, and the width of one.
+/// Number of recurrent layers, and the width of one.
 const LAYERS: usize = 2;
 const LAYER: usize = DETECTOR_STATE / LAYERS;
 
@@ -130,7 +131,7 @@ const LAYER: usize = DETECTOR_STATE / LAYERS;
 const INPUT_SHAPE: [i64; 2] = [ANY, length_of(ROW)];
 const STATE_SHAPE: [i64; 3] = [length_of(LAYERS), ANY, length_of(LAYER)];
 
-/// Places among the bound inputs and outputs.
+/// Indices of the bound inputs and outputs.
 const INPUT: usize = 0;
 const STATE: usize = 1;
 const RATE: usize = 2;

@@ -1,13 +1,13 @@
-//! Smart Turn: is the speaker done, or only breathing?
+//! Smart Turn: estimates whether the speaker is done or only pauses.
 //!
 //! *Thread:* a stage worker · *Never:* no heap call of ours after `load`.
 //!
-//! Feed it about 200 ms of the silence after the last word too; it was trained that way. It is a hint: on
-//! complete sentences it says so in 95 % of the cases, on sentences cut in the middle it says *complete* far
-//! too often to be the only judge.
+//! The audio should include about 200 ms of the silence after the last word, as in the network's training.
+//! The result is a hint: complete sentences are recognised in 95 % of the cases, but sentences cut in the
+//! middle count as *complete* far too often to rely on the result alone.
 //!
 //! # Source
-//! pipecat-ai 1.14.0, `pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx`. Its output is called
+//! pipecat-ai 1.14.0, `pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx`. The output is named
 //! `logits` and is already a probability.
 
 use std::path::Path;
@@ -42,7 +42,7 @@ impl SmartTurn {
         Self::on(&graph)
     }
 
-    /// Another instance for another worker: the same weights, buffers of its own.
+    /// Creates another instance for another worker, with the same weights and its own buffers.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.

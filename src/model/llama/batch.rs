@@ -1,14 +1,14 @@
-//! What goes into one step: one token of every answer, and a bounded share of the prompts.
+//! The composition of one step: one token of every answer, and a bounded share of the prompts.
 
 use crate::message::Rank;
 
-/// Prompt tokens read in one step, all completions together, while no spoken answer is under way. The number bounds how
-/// long a new caller or a cancel waits. Larger chunks read hardly faster (12.5 against 12.1 ms of one core for a token,
+/// Prompt tokens read in one step, all completions together, while no spoken answer is under way. The number bounds the
+/// wait of a new caller or of a cancel. Larger chunks read hardly faster (12.5 against 12.1 ms of one core for a token,
 /// measured with 64 and 128).
 pub(super) const PROMPT_TOKENS_ALONE: usize = 64;
 
-/// The same while spoken answers are under way: each of them waits this long for its next token. Such steps cost a fifth
-/// more for each prompt token, and leaves answers at the pace of speech: some 7 tokens a second on two cores.
+/// The same while spoken answers are under way: each of them waits this long for its next token. Such steps cost a
+/// fifth more for each prompt token, and leave answers at the pace of speech: some 7 tokens a second on two cores.
 const PROMPT_TOKENS_BESIDE: usize = 16;
 
 /// Tokens that one running completion has for the batch.
@@ -19,8 +19,8 @@ pub(super) struct Need {
     pub(super) tokens: usize,
 }
 
-/// Decides how many tokens of each completion go into the next step. Answers have one each; prompts share the rest, a
-/// better rank before a worse one.
+/// Decides the number of tokens of each completion in the next step. Answers have one each. Prompts share the rest, and
+/// a better rank comes before a worse one.
 pub(super) fn portions(needs: &[Need]) -> Vec<usize> {
     let mut portions: Vec<_> = needs.iter().map(|need| usize::from(need.tokens == 1)).collect();
     let is_heard = needs.iter().any(|need| need.tokens == 1 && need.rank == Rank::Spoken);
@@ -37,8 +37,8 @@ pub(super) fn portions(needs: &[Need]) -> Vec<usize> {
     portions
 }
 
-/// Divides `budget` tokens among prompts of which `remaining[i]` tokens are unread: equal shares, and what short
-/// prompts leave over goes to longer ones. Every share is at least 1 while the budget lasts.
+/// Divides `budget` tokens among prompts of which `remaining[i]` tokens are unread. The shares are equal, except that
+/// longer prompts get the tokens that short ones leave over. Every share is at least 1 while the budget lasts.
 fn shares(budget: usize, remaining: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..remaining.len()).collect();
     order.sort_by_key(|&index| remaining[index]);

@@ -1,4 +1,4 @@
-//! A completion as it is asked for, and the work on it.
+//! A completion as the caller requests it, and the work on it.
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
@@ -7,33 +7,35 @@ use super::sampling::{Sampler, Sampling};
 use super::text::TextAssembler;
 use crate::message::Caller;
 
-/// Where a completion goes, implemented by whoever serves it. Called by the engine's thread; must not block.
+/// The receiver of a completion. The engine's thread calls the methods; they must not block.
 pub trait CompletionSink: Send {
-    /// Whether nobody reads any more. Asked before every step; the work is dropped then.
+    /// Returns true if the reader of the completion is gone. Called before every step; the work is dropped
+    /// then.
     fn is_closed(&self) -> bool;
-    /// Text of the answer, never empty, whole characters.
+    /// Receives text of the answer: never empty, whole characters.
     fn text(&mut self, text: String);
-    /// The completion waits for its next turn. Called every few steps, never before the first token.
+    /// Reports that the completion waits for its next turn. Called every few steps, never before the first
+    /// token.
     fn waiting(&mut self);
-    /// The answer is complete; the last call.
+    /// Reports that the answer is complete; the last call.
     fn done(&mut self, end: End, usage: CompletionUsage);
-    /// The answer ends in failure; the last call.
+    /// Reports that the answer has failed; the last call.
     fn failed(&mut self, message: &str);
 }
 
 /// One completion to make.
 pub struct Completion {
-    /// The session that asks; `None`: no session.
+    /// The session that asks; `None` for a caller without a session.
     pub caller: Option<Caller>,
     /// The prompt; not empty and shorter than the context of a slot.
     pub prompt: Vec<LlamaToken>,
-    /// How tokens are chosen.
+    /// Parameters of the choice of tokens.
     pub sampling: Sampling,
-    /// Grammar that the answer is held to, in llama.cpp's notation, its root named `root`.
+    /// Grammar of the answer, in llama.cpp's notation, with the root `root`; `None`: free text.
     pub grammar: Option<String>,
-    /// How long it may become.
+    /// Limits on the length of the answer.
     pub limit: Limit,
-    /// Where it goes.
+    /// Receiver of the answer.
     pub sink: Box<dyn CompletionSink>,
 }
 
@@ -48,19 +50,19 @@ impl std::fmt::Debug for Completion {
     }
 }
 
-/// How long a completion may become, tokens.
+/// Limits on the length of a completion, tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// It is cut here.
+    /// The completion is cut at this length.
     pub hard: u32,
-    /// From here on it ends with the sentence.
+    /// From this length on the completion ends with its sentence; `None`: no such limit.
     pub soft: Option<u32>,
 }
 
-/// How a completion ended.
+/// Reason for the end of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The model was done, or its sentence was at the soft limit.
+    /// The model ended its answer, or a sentence ended at or after the soft limit.
     Stop,
     /// The hard limit or the end of the context was reached.
     Length,
@@ -77,11 +79,12 @@ pub struct CompletionUsage {
     pub output: u32,
 }
 
-/// A completion in the works.
+/// A completion under way.
 pub(super) struct Work {
     /// Number that no other completion of the engine has.
     pub(super) id: u64,
-    /// Prompt and answer so far. The sequences know how many of them are in the context.
+    /// Prompt and answer so far. [`Sequences`](super::sequences::Sequences) counts the tokens that are in
+    /// the context.
     pub(super) tokens: Vec<LlamaToken>,
     pub(super) sink: Box<dyn CompletionSink>,
     pub(super) sampler: Sampler,
@@ -93,7 +96,8 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Prepares the work on `completion`. If the grammar is none, the sink is told and there is no work.
+    /// Prepares the work on `completion`. If its grammar is invalid, fails the completion and returns
+    /// `None`.
     pub(super) fn new(id: u64, mut completion: Completion, model: &LlamaModel) -> Option<Self> {
         let sampler = match completion.sampling.sampler(model, completion.grammar.as_deref()) {
             Ok(sampler) => sampler,
@@ -114,7 +118,7 @@ impl Work {
         })
     }
 
-    /// Returns true if nothing is left to do: the sink has had its last call, or nobody reads any more.
+    /// Returns true if nothing is left to do: the sink has had its last call, or its reader is gone.
     pub(super) fn is_over(&self) -> bool {
         self.has_ended || self.sink.is_closed()
     }
@@ -131,7 +135,7 @@ impl Work {
         self.has_ended = true;
     }
 
-    /// Takes the bytes of a chosen token; returns the end if the completion has reached it.
+    /// Appends the bytes of a chosen token; returns the end if the completion has reached it.
     pub(super) fn push(&mut self, piece: impl FnOnce(&mut Vec<u8>)) -> Option<End> {
         piece(self.text.buffer());
         let text = self.text.take();
@@ -149,13 +153,13 @@ impl Work {
     }
 }
 
-/// Whether a piece of text ends a sentence, a list item or a paragraph.
+/// Returns true if a piece of text ends a sentence, a list item or a paragraph.
 fn ends_sentence(piece: &str) -> bool {
     piece.contains('\n')
         || piece.trim_end_matches(['"', '\'', '”', '’', ')', ' ']).ends_with(['.', '!', '?', '…', '。'])
 }
 
-/// A number of tokens as it travels; the context is far shorter.
+/// Converts a number of tokens to `u32`; the context is far shorter than `u32::MAX`.
 pub(super) fn count(tokens: usize) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }

@@ -3,8 +3,8 @@
 //! A step is one call of llama.cpp. It takes one token for every answer under way and a bounded number of tokens of
 //! the prompts being read, so a long prompt delays an answer by one chunk and not by its whole length.
 //!
-//! A completion runs while it has a slot, and any slot will do. The [queue](super::queue) decides which completions run;
-//! the [sequences](super::sequences) know the tokens that need not be read again.
+//! A completion runs while it has a slot, and any slot will do. The [queue](super::queue) decides which completions
+//! run; the [sequences](super::sequences) keep the tokens that need not be read again.
 
 use std::num::NonZeroU32;
 
@@ -32,21 +32,21 @@ const SIGN_STEPS: u64 = 8;
 pub struct EngineSettings {
     /// Completions that run at once, `1..=`[`LLM_SLOTS_MAX`].
     pub slots: u16,
-    /// Tokens of prompt and answer together, per completion. The memory is `slots × context` times the size of one token's
-    /// keys and values, 22.5 KiB for a model of 135 million parameters.
+    /// Tokens of prompt and answer together, per completion. The memory is `slots × context` times the size of one
+    /// token's keys and values, 22.5 KiB for a model of 135 million parameters.
     pub context: u32,
     /// Threads of one step.
     pub threads: u16,
 }
 
-/// Several completions in one context. Owned by one thread.
+/// The engine of several completions in one context. Owned by one thread.
 pub struct Engine {
     weights: &'static Weights,
     context: LlamaContext<'static>,
     batch: LlamaBatch<'static>,
     queue: Queue<Work>,
     sequences: Sequences,
-    /// Tokens of one completion.
+    /// Tokens of prompt and answer together, per completion.
     slot_tokens: usize,
     /// Completions taken so far.
     submitted: u64,
@@ -54,11 +54,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Makes the context and reads `instructions`: a prompt that begins with the same tokens does not have them read again,
-    /// whoever asks. The weights are borrowed for ever: an engine lives as long as its process.
+    /// Makes the context and reads `instructions` into it. A prompt of any caller that begins with the same tokens is
+    /// read only from there on. The weights are borrowed for ever, because an engine lives as long as its process.
     ///
     /// # Errors
-    /// [`ModelError::Runtime`] if llama.cpp cannot make it, mostly for want of memory.
+    /// [`ModelError::Runtime`] if llama.cpp cannot make the context or read the instructions, mostly for want of
+    /// memory.
     pub fn new(
         weights: &'static Weights,
         settings: EngineSettings,
@@ -68,7 +69,7 @@ impl Engine {
         let slot_tokens = settings.context as usize;
         let instructions = if instructions.len() < slot_tokens { instructions } else { &[] };
         let room = slot_tokens.saturating_mul(slots).saturating_add(instructions.len());
-        // One for each slot, as many that are kept for sessions at rest, and one for the instructions.
+        // One for each slot, as many again for sessions at rest, and one for the instructions.
         let sequences = (2 * slots + 1).min(SEQUENCES_MAX);
         let step_tokens = PROMPT_TOKENS_ALONE + slots;
         let params = LlamaContextParams::default()
@@ -115,7 +116,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts a completion into the queue.
+    /// Puts a completion into the queue. Fails the completion if its prompt is empty or does not fit into a slot.
     pub fn submit(&mut self, mut completion: Completion) {
         if completion.prompt.is_empty() || completion.prompt.len() >= self.slot_tokens {
             completion.sink.failed("the prompt does not fit into the context");
@@ -128,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// Whether there is nothing to do before the next [`Engine::submit`].
+    /// Returns true if there is nothing to do before the next [`Engine::submit`].
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
@@ -166,7 +167,7 @@ impl Engine {
         }
     }
 
-    /// Gives each running completion a sequence, if it has none; returns the sequences in the order of the queue.
+    /// Gives a sequence to each running completion that has none; returns the sequences in the order of the queue.
     fn seat(&mut self) -> Vec<usize> {
         let Self { queue, sequences, context, .. } = self;
         let seats = queue.running_mut().iter_mut().map(|QueueEntry { caller, work, .. }| {
@@ -234,7 +235,7 @@ impl Engine {
             Some(End::Stop)
         } else {
             let end = work.push(|buffer| vocabulary.token_to_piece_into(token, buffer, false, None));
-            // The token itself needs one more position.
+            // The chosen token needs one more position.
             end.or_else(|| (work.tokens.len() + 1 >= self.slot_tokens).then_some(End::Length))
         };
         match end {
@@ -265,7 +266,7 @@ impl Cells for LlamaContext<'_> {
     }
 }
 
-/// llama.cpp's number of a sequence.
+/// Converts the index of a sequence to llama.cpp's type.
 fn sequence(index: usize) -> i32 {
     i32::try_from(index).expect("sequences are at most SEQUENCES_MAX")
 }

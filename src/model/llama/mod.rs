@@ -1,7 +1,8 @@
 //! llama.cpp: the built-in language model.
 //!
-//! *Thread:* one, the engine's, which owns the context; [`Weights`] are shared with whoever makes prompts.
-//! *Never:* in the process of the server. llama.cpp aborts where others return errors, so all of this runs in a child.
+//! *Thread:* one, the engine's, which owns the context; [`Weights`] are shared with the threads that make prompts.
+//! *Never:* in the process of the server. llama.cpp aborts on errors that other libraries return, so all of this runs
+//! in a child.
 //!
 //! # Source
 //! llama-cpp-2 0.1.160, which carries llama.cpp in llama-cpp-sys-2 0.1.161.

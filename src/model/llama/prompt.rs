@@ -17,16 +17,17 @@ pub struct Weights {
     pub(super) backend: LlamaBackend,
     pub(super) model: LlamaModel,
     template: LlamaChatTemplate,
-    /// Texts of the tokens that structure a prompt; they are taken out of what people say.
+    /// Texts of the tokens that structure a prompt; they are removed from the content of messages.
     control_texts: Vec<String>,
     name: String,
 }
 
 impl Weights {
-    /// Loads the weights (mapped, so the file's pages are shared and must stay).
+    /// Loads the weights. The file is mapped: its pages are shared, and the file must stay.
     ///
     /// # Errors
-    /// [`ModelError::Missing`], [`ModelError::Wrong`] if the file is no GGUF that llama.cpp can load.
+    /// [`ModelError::Missing`] if there is no such file, [`ModelError::Wrong`] if the file is no GGUF that
+    /// llama.cpp can load, [`ModelError::Runtime`] if llama.cpp does not start.
     pub fn load(path: &Path) -> Result<Self, ModelError> {
         check_magic(path)?;
         send_logs_to_tracing(LogOptions::default());
@@ -60,14 +61,15 @@ impl Weights {
         Ok(Self { backend, model, template, control_texts, name })
     }
 
-    /// Name of the model, as the file says, else the file's.
+    /// Returns the name of the model from the file's metadata, or else the name of the file.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The conversation as the model was trained to read it, up to where its answer begins. `messages` are pairs of
-    /// role (`system`, `user`, `assistant`) and content; content cannot imitate the structure of the prompt.
+    /// Tokenizes the conversation in the format of the model's training, up to the beginning of its answer.
+    /// `messages` are pairs of role (`system`, `user`, `assistant`) and content. Content cannot imitate the
+    /// structure of the prompt.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if llama.cpp refuses the template.
@@ -84,7 +86,7 @@ impl Weights {
             .apply_chat_template(&self.template, &messages, true)
             .map_err(|error| ModelError::Runtime { context: "chat template", message: error.to_string() })?;
         let vocabulary = self.model.vocab();
-        // Templates write the first token themselves where the model has one.
+        // Templates write the first token themselves if the model has one.
         let has_bos = vocabulary.should_add_bos()
             && !text.as_bytes().starts_with(&vocabulary.token_to_piece(vocabulary.bos(), true, None));
         Ok(vocabulary.tokenize(text.as_bytes(), has_bos, true))
@@ -101,10 +103,10 @@ impl Weights {
         Ok(shared.map(|(token, _)| *token).collect())
     }
 
-    /// `content` without anything that the tokenizer would read as structure.
+    /// Returns `content` without the text that the tokenizer would read as structure.
     fn plain(&self, content: &str) -> String {
         let mut plain = content.replace('\0', "");
-        // Taking one out can put the halves of another together.
+        // The removal of one text can join the halves of another.
         while let Some(text) = self.control_texts.iter().find(|text| plain.contains(text.as_str())) {
             plain = plain.replace(text.as_str(), "");
         }
@@ -128,7 +130,8 @@ fn check_magic(path: &Path) -> Result<(), ModelError> {
     }
 }
 
-/// Whether llama.cpp, which knows templates by their looks and interprets none, knows this one.
+/// Returns true if llama.cpp supports the template. llama.cpp recognises templates by their text and interprets
+/// none.
 fn is_supported(model: &LlamaModel, template: &LlamaChatTemplate) -> bool {
     let probe = [chat_message("user", "probe".to_owned())];
     model.apply_chat_template(template, &probe, true).is_ok_and(|text| text.contains("probe"))
@@ -139,5 +142,5 @@ fn chat_message(role: &str, content: String) -> LlamaChatMessage {
         .expect("no NUL: roles are constants, contents are stripped of it")
 }
 
-/// llama.cpp's name of the template that most instruct models without another one understand.
+/// llama.cpp's name of the template that most instruct models without a supported one understand.
 const CHATML: &str = "chatml";

@@ -1,29 +1,29 @@
 //! The order in which completions run when there are more of them than slots.
 //!
-//! A better rank goes first. If no slot is free, a completion of a better rank takes the slot of the worst one. Within a
-//! rank, sessions take turns of [`TURN_TOKENS`]. When a completion begins its turn, the others of its session go to the
-//! end of the queue. So sessions that want the same get the same, however many completions each of them asks for, and no
-//! completion waits for the end of a long one. All callers without a session count as one session.
+//! A better rank goes first. If no slot is free, a completion of a better rank takes the slot of the worst one. Within
+//! a rank, sessions take turns of [`TURN_TOKENS`]. When a completion begins its turn, the others of its session go to
+//! the end of the queue. So sessions of equal demand get equal shares, however many completions each of them has, and
+//! no completion waits for the end of a long one. All callers without a session count as one session.
 //!
-//! No slot is reserved. An interrupted completion loses nothing while its tokens stay in the context, so interrupting
-//! costs little; a reserved slot would be idle most of the time, and of a single slot nothing can be reserved.
+//! No slot is reserved. An interrupted completion loses nothing while its tokens stay in the context, so an
+//! interruption costs little. A reserved slot would be idle most of the time, and a single slot cannot be reserved.
 
 use std::collections::VecDeque;
 
 use crate::message::{Caller, Epoch, Rank, UnitId};
 
-/// Tokens of an answer in one turn: a quarter of a minute of speech, so a listener of one answer hears no gap while the
+/// Tokens of an answer in one turn: a quarter of a minute of speech. The listener of an answer hears no gap while the
 /// others have their turns.
 const TURN_TOKENS: u32 = 64;
 
 /// A completion in the queue.
 #[derive(Debug)]
 pub(super) struct QueueEntry<T> {
-    /// The session that asks; `None`: no session.
+    /// The session that asks; `None` for a caller without a session.
     pub(super) caller: Option<Caller>,
     /// Tokens made in this turn, written by the engine.
     pub(super) turn: u32,
-    /// The completion itself.
+    /// The completion.
     pub(super) work: T,
 }
 
@@ -42,7 +42,7 @@ impl<T> QueueEntry<T> {
 pub(super) struct Queue<T> {
     /// Number of slots, `1..`.
     slots: usize,
-    /// In the order in which their turns began.
+    /// Sorted by the beginning of their turns.
     running: Vec<QueueEntry<T>>,
     waiting: VecDeque<QueueEntry<T>>,
 }
@@ -53,7 +53,7 @@ impl<T> Queue<T> {
         Self { slots, running: Vec::new(), waiting: VecDeque::new() }
     }
 
-    /// Adds a completion at the end.
+    /// Adds a completion to the end of the queue.
     pub(super) fn push(&mut self, caller: Option<Caller>, work: T) {
         self.waiting.push_back(QueueEntry { caller, turn: 0, work });
     }
@@ -74,7 +74,7 @@ impl<T> Queue<T> {
         self.waiting.iter_mut()
     }
 
-    /// Takes out the completions that are over.
+    /// Removes the completions that are over and returns them.
     pub(super) fn take(&mut self, is_over: impl Fn(&T) -> bool) -> Vec<QueueEntry<T>> {
         let mut over: Vec<_> = self.running.extract_if(.., |entry| is_over(&entry.work)).collect();
         let (gone, stay) = std::mem::take(&mut self.waiting)
@@ -102,17 +102,18 @@ impl<T> Queue<T> {
             }
             let interrupted = self.running.remove(last);
             self.begin_turn(next);
-            // It has the rest of its turn before the others have theirs.
+            // The interrupted completion has the rest of its turn before the others have theirs.
             self.waiting.push_front(interrupted);
         }
     }
 
-    /// Finds the waiting completion whose turn is next.
+    /// Returns the index of the waiting completion whose turn is next.
     fn next(&self) -> Option<usize> {
         (0..self.waiting.len()).min_by_key(|&at| self.waiting[at].rank())
     }
 
-    /// Finds the running completion that gives way first: of the worst rank the one whose turn began last.
+    /// Returns the index of the running completion that gives way first: of the worst rank, the one whose turn began
+    /// last.
     fn last(&self) -> Option<usize> {
         (0..self.running.len()).max_by_key(|&at| self.running[at].rank())
     }
@@ -141,7 +142,7 @@ mod tests {
         queue.running().iter().map(|entry| entry.work).collect()
     }
 
-    /// Lets everything that runs have its whole turn.
+    /// Ends the turns of all running completions.
     fn end_turns(queue: &mut Queue<&'static str>) {
         queue.running_mut().iter_mut().for_each(|entry| entry.turn = TURN_TOKENS);
     }
@@ -275,7 +276,7 @@ mod tests {
                     entry.turn = TURN_TOKENS;
                 }
             }
-            // Of two sessions that both always have something waiting, none is ahead by more than one turn.
+            // Of two sessions that both always have a completion waiting, none is ahead by more than one turn.
             let hungry: Vec<_> = (0..wanted.len()).filter(|&unit| wanted[unit] > places).collect();
             for (&a, &b) in hungry.iter().flat_map(|a| hungry.iter().map(move |b| (a, b))) {
                 prop_assert!(turns[a] <= turns[b] + 1, "{turns:?} of {wanted:?} in {places} places");

@@ -1,4 +1,4 @@
-//! How the next token is chosen.
+//! The choice of the next token.
 
 use llama_cpp_2::GrammarError;
 use llama_cpp_2::context::LlamaContext;
@@ -8,24 +8,24 @@ use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token::data::LlamaTokenData;
 use llama_cpp_2::token::data_array::LlamaTokenDataArray;
 
-/// How the next token is chosen. The defaults suit a model of some hundred million parameters: cool enough to stay
-/// on the subject (13 right answers of 16 at 0.2, 9 at 0.5), with a penalty against the loops that such models fall
-/// into.
+/// Parameters of the choice of the next token. The defaults suit a model of some hundred million parameters: cool
+/// enough to stay on the subject (13 right answers of 16 at 0.2, 9 at 0.5), with a penalty against the loops that
+/// such models fall into.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Divides the logits, `0.0..=2.0`; 0 takes the likeliest token always.
+    /// Divisor of the logits, `0.0..=2.0`; at 0 the likeliest token is always chosen.
     pub temperature: f32,
-    /// Smallest set of tokens whose probabilities sum up to this, `0.0..=1.0`.
+    /// Probability that the smallest set of candidates sums up to, `0.0..=1.0`.
     pub top_p: f32,
-    /// Tokens less likely than this fraction of the likeliest are left out, `0.0..=1.0`.
+    /// Fraction of the likeliest token's probability below which tokens are left out, `0.0..=1.0`.
     pub min_p: f32,
-    /// Divides the logits of tokens among the last 64, `1.0` for none.
+    /// Divisor of the logits of tokens among the last 64; `1.0` for no penalty.
     pub repeat_penalty: f32,
-    /// Taken off the logit of a token for each time it occurs among those, `-2.0..=2.0`.
+    /// Subtracted from the logit of a token for each time it occurs among those, `-2.0..=2.0`.
     pub frequency_penalty: f32,
-    /// Taken off the logit of a token that occurs among those, `-2.0..=2.0`.
+    /// Subtracted from the logit of a token that occurs among those, `-2.0..=2.0`.
     pub presence_penalty: f32,
-    /// Seed of the random numbers; `None`: another one each time.
+    /// Seed of the random numbers; `None` for another seed each time.
     pub seed: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// What chooses the tokens of one completion, in a model with this vocabulary.
+    /// Builds the sampler of one completion, for a model with this vocabulary.
     pub(super) fn sampler(&self, model: &LlamaModel, grammar: Option<&str>) -> Result<Sampler, GrammarError> {
         let penalties = LlamaSampler::penalties(
             model.n_vocab(),
@@ -72,7 +72,7 @@ impl Sampling {
     }
 }
 
-/// Chooses tokens; remembers those of one completion, and where in its grammar it stands.
+/// Chooses the tokens of one completion. Keeps the chosen tokens and the position in the grammar.
 #[derive(Debug)]
 pub(super) struct Sampler {
     chain: LlamaSampler,
@@ -80,11 +80,12 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// The next token, from a row of the last batch; `None` if the grammar allows none.
+    /// Chooses the next token from a row of the last batch; `None` if the grammar allows none.
     pub(super) fn choose(&mut self, context: &LlamaContext<'_>, row: i32) -> Option<LlamaToken> {
         let Some(grammar) = &mut self.grammar else { return Some(self.chain.sample(context, row)) };
         let mut all: Vec<_> = context.candidates_ith(row).collect();
-        // A grammar spells every token it is shown: of the whole vocabulary only where the likely ones do not fit.
+        // A grammar spells every token that it is given, so it gets the whole vocabulary only if no likely token
+        // fits.
         let likely = GRAMMAR_TOP_K.min(all.len() - 1);
         all.select_nth_unstable_by(likely, |a, b| b.logit().total_cmp(&a.logit()));
         let mut allowed = allow(grammar, all[..likely].to_vec());
@@ -102,7 +103,7 @@ impl Sampler {
     }
 }
 
-/// Those of `tokens` that the grammar allows next.
+/// Returns those of `tokens` that the grammar allows next.
 fn allow(grammar: &mut LlamaSampler, tokens: Vec<LlamaTokenData>) -> LlamaTokenDataArray {
     let mut tokens = LlamaTokenDataArray::new(tokens, false);
     tokens.apply_sampler(grammar);
@@ -110,14 +111,14 @@ fn allow(grammar: &mut LlamaSampler, tokens: Vec<LlamaTokenData>) -> LlamaTokenD
     tokens
 }
 
-/// Likeliest tokens that a grammar is shown first.
+/// Likeliest tokens that a grammar is given first.
 const GRAMMAR_TOP_K: usize = 128;
 
-/// How far back a repetition counts: some two spoken sentences, tokens of the completion only.
+/// Tokens of the completion within which a repetition counts: some two spoken sentences.
 const PENALTY_TOKENS: i32 = 64;
 
-/// llama.cpp's own default.
+/// Candidates that remain before the other cuts; llama.cpp's own default.
 const TOP_K: i32 = 40;
 
-/// `LLAMA_DEFAULT_SEED` of llama.h: take a random seed.
+/// `LLAMA_DEFAULT_SEED` of llama.h: selects a random seed.
 const RANDOM_SEED: u32 = u32::MAX;

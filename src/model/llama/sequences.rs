@@ -1,29 +1,30 @@
 //! The tokens in the context, and the sessions that may go on from them.
 //!
-//! The beginning of a prompt is not read again if its tokens are in the context already. The client is told how many
-//! those were (`cached_tokens`), and the time to the first token shows it. So a completion may begin only with tokens that
-//! its caller knows: the server's own instructions, which are read once for everybody, and those of its own session. The
-//! same unit in another epoch is another session, and its first completion ends what the former session has left.
+//! The beginning of a prompt is not read again if its tokens are in the context already. The client receives their
+//! number (`cached_tokens`), and the time to the first token reveals it. So a completion may begin only with tokens
+//! that its caller knows: the server's own instructions, which are read once for all callers, and those of its own
+//! session. The same unit in another epoch is another session, and its first completion removes the former session's
+//! tokens.
 //!
-//! All sequences live in one buffer of llama.cpp (`kv_unified`). Only there may a part of one sequence be shared with
-//! another; elsewhere llama.cpp aborts the process. The shared part is kept once. The price: every token is compared with
-//! all tokens that are kept, so the tokens of idle sequences are bounded ([`KEPT_TOKENS_MAX`]).
+//! All sequences live in one buffer of llama.cpp (`kv_unified`). Only there can two sequences share a part; elsewhere
+//! llama.cpp aborts the process. The shared part is kept once. The price: every token is compared with all tokens that
+//! are kept, so the tokens of idle sequences are bounded ([`KEPT_TOKENS_MAX`]).
 
 use llama_cpp_2::token::LlamaToken;
 
 use crate::message::{Caller, Epoch, Rank, UnitId};
 
 /// Most tokens of all idle sequences together. Beyond that the least recently used sequence is forgotten. Each thousand
-/// slows every token down by some 3 % (135 million parameters; measured with 8 slots of 350 tokens).
+/// tokens slow every token down by some 3 % (135 million parameters; measured with 8 slots of 350 tokens).
 const KEPT_TOKENS_MAX: usize = 16 * 512;
 
-/// Fewest tokens that one sequence takes over from another. To read fewer again costs less than to look after them.
+/// Fewest tokens that one sequence takes over from another. Fewer tokens cost less to read again than to manage.
 const SHARED_TOKENS_MIN: usize = 8;
 
 /// The keys and values of all sequences, held by llama.cpp.
 pub(super) trait Cells {
     /// Removes all positions of `sequence` from `tokens` on. Returns false, and removes nothing, if the model cannot do
-    /// that. Every model can do it from position 0 on.
+    /// that. Every model can remove all positions from 0 on.
     fn trim(&mut self, sequence: usize, tokens: usize) -> bool;
     /// Makes the empty sequence `to` share the first `tokens` positions of `from`.
     fn copy(&mut self, from: usize, to: usize, tokens: usize);
@@ -32,11 +33,11 @@ pub(super) trait Cells {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     Nobody,
-    /// Everybody: the server's own instructions.
+    /// All callers: the server's own instructions.
     Everybody,
     /// A session, from one completion of its conversation to the next.
     Session((UnitId, Epoch)),
-    /// A completion, which `rests` while others have their turn.
+    /// A completion; `rests` is true while others have their turn.
     Work {
         id: u64,
         session: Option<(UnitId, Epoch)>,
@@ -58,7 +59,7 @@ impl Sequence {
         Self { holder, kept: Vec::new(), used: 0 }
     }
 
-    /// Returns true if the sequence may be forgotten for another one: no completion runs in it.
+    /// Returns true if the sequence may be forgotten in favour of another one: no completion runs in it.
     const fn is_idle(&self) -> bool {
         matches!(self.holder, Holder::Session(_) | Holder::Work { rests: true, .. })
     }
@@ -79,7 +80,7 @@ pub(super) struct Sequences {
     all: Vec<Sequence>,
     /// Most tokens of all sequences together.
     room: usize,
-    /// True if parts of sequences can be removed and shared (not so in recurrent models).
+    /// True if parts of sequences can be removed and shared (false for recurrent models).
     divisible: bool,
     /// Uses of all sequences so far.
     uses: u64,
@@ -89,14 +90,14 @@ impl Sequences {
     /// Sequence of the server's own instructions.
     pub(super) const INSTRUCTIONS: usize = 0;
 
-    /// Makes `count` empty sequences, more than completions can run; `room` is in tokens.
+    /// Makes `count` empty sequences, more than the number of completions that can run; `room` is in tokens.
     pub(super) fn new(count: usize, room: usize, divisible: bool) -> Self {
         let mut all: Vec<_> = (0..count).map(|_| Sequence::new(Holder::Nobody)).collect();
         all[Self::INSTRUCTIONS].holder = Holder::Everybody;
         Self { all, room, divisible, uses: 0 }
     }
 
-    /// Finds the sequence of the completion `id`, if it has one.
+    /// Returns the sequence of the completion `id`, if it has one.
     pub(super) fn of(&self, id: u64) -> Option<usize> {
         self.all
             .iter()
@@ -115,8 +116,9 @@ impl Sequences {
         kept.len() - 1
     }
 
-    /// Gives the completion `id` a sequence, if it has none, that begins with as many of `tokens` as are in the context and
-    /// the caller may have. The last token is read in any case: its logits choose the next one.
+    /// Returns the sequence of the completion `id`. A completion without one gets a sequence that begins with as many
+    /// of `tokens` as are in the context and open to the caller. The last token is always read: its logits choose the
+    /// next one.
     pub(super) fn seat(
         &mut self,
         cells: &mut impl Cells,
@@ -148,8 +150,8 @@ impl Sequences {
         }
     }
 
-    /// Ends the completion `id`. If it was of the conversation, its sequence stays for the session, in place of the one that
-    /// was kept before.
+    /// Ends the completion `id`. The sequence of a completion of the conversation stays for the session, in place of
+    /// the sequence that was kept before.
     pub(super) fn release(&mut self, cells: &mut impl Cells, id: u64, caller: Option<Caller>) {
         let Some(at) = self.of(id) else { return };
         let Some(session) = conversation(caller) else {
@@ -178,13 +180,13 @@ impl Sequences {
         }
     }
 
-    /// Counts the tokens of the sequences that `counts` names.
+    /// Counts the tokens of the sequences for which `counts` returns true.
     fn tokens(&self, counts: impl Fn(&Sequence) -> bool) -> usize {
         self.all.iter().filter(|sequence| counts(sequence)).map(|sequence| sequence.kept.len()).sum()
     }
 
-    /// Takes the sequence that is kept for the session, if the completion is of its conversation and no other sequence has
-    /// more of `known`.
+    /// Takes the sequence that is kept for the session, if the completion belongs to the conversation and no other
+    /// sequence has more of `known`.
     fn continue_own(
         &mut self,
         cells: &mut impl Cells,
@@ -202,7 +204,7 @@ impl Sequences {
         None
     }
 
-    /// Takes an empty sequence and shares with it the longest beginning of `known` that another one has.
+    /// Takes an empty sequence and shares with it the longest beginning of `known` that another sequence has.
     fn begin(
         &mut self,
         cells: &mut impl Cells,
@@ -226,7 +228,8 @@ impl Sequences {
         seat
     }
 
-    /// Finds the sequence with the longest beginning of `known` among those that the session may read, and its length.
+    /// Returns the sequence with the longest beginning of `known` among those that the session may read, and the length
+    /// of that beginning.
     fn lender(&self, session: Option<(UnitId, Epoch)>, known: &[LlamaToken]) -> Option<(usize, usize)> {
         let readable = self.all.iter().enumerate().filter(|(_, sequence)| sequence.is_readable_for(session));
         readable
@@ -274,7 +277,7 @@ impl Sequences {
     }
 }
 
-/// Returns the session whose conversation the caller goes on with; `None` for an aside or a caller without a session.
+/// Returns the session whose conversation the caller continues; `None` for an aside or a caller without a session.
 fn conversation(caller: Option<Caller>) -> Option<(UnitId, Epoch)> {
     caller.filter(|caller| caller.rank != Rank::Aside).map(Caller::session)
 }
@@ -291,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    /// Tokens in the context, as llama.cpp would have them.
+    /// Tokens in the context, as llama.cpp would keep them.
     #[derive(Default)]
     struct FakeCells {
         held: HashMap<usize, Vec<LlamaToken>>,
@@ -314,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Sequences and what is in them, with instructions of ten tokens.
+    /// Sequences and their contents, with instructions of ten tokens.
     struct Memory {
         sequences: Sequences,
         cells: FakeCells,
@@ -338,7 +341,7 @@ mod tests {
             held.push(token);
         }
 
-        /// Begins or goes on with a completion and reads all of it; returns how much was there already.
+        /// Begins or continues a completion and reads all of it; returns the number of tokens that were there already.
         fn work(&mut self, id: u64, caller: Option<Caller>, tokens: &[LlamaToken]) -> usize {
             let at = self.sequences.seat(&mut self.cells, id, caller, tokens);
             let known = self.sequences.kept(at).len();
@@ -348,7 +351,7 @@ mod tests {
             known
         }
 
-        /// A whole completion; returns how much of its prompt was known.
+        /// Runs a whole completion; returns the number of tokens of its prompt that were known.
         fn complete(&mut self, caller: Option<Caller>, tokens: &[LlamaToken]) -> usize {
             self.works += 1;
             let known = self.work(self.works, caller, tokens);
@@ -357,7 +360,7 @@ mod tests {
         }
     }
 
-    /// Ten tokens of instructions, then `words`.
+    /// Returns ten tokens of instructions, then `words`.
     fn prompt(words: &[i32]) -> Vec<LlamaToken> {
         (0..10).chain(words.iter().copied()).map(LlamaToken).collect()
     }

@@ -1,21 +1,22 @@
-//! Text out of tokens, whose bytes may end inside a character.
+//! Text from tokens, whose bytes may end inside a character.
 
 /// Longest UTF-8 sequence that can be incomplete, bytes.
 const PARTIAL_BYTES_MAX: usize = 3;
 
-/// Joins the bytes of tokens and gives out whole characters only.
+/// Joins the bytes of tokens and returns whole characters only.
 #[derive(Debug, Default)]
 pub(super) struct TextAssembler {
     bytes: Vec<u8>,
 }
 
 impl TextAssembler {
-    /// Where the next token's bytes are to be appended.
+    /// Returns the buffer for the next token's bytes.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// The characters that are complete. Bytes that can become no character are U+FFFD.
+    /// Removes and returns the characters that are complete. Bytes that cannot become a character
+    /// are U+FFFD.
     pub(super) fn take(&mut self) -> String {
         let whole = self.bytes.len() - self.partial_bytes();
         let text = String::from_utf8_lossy(&self.bytes[..whole]).into_owned();
@@ -23,7 +24,7 @@ impl TextAssembler {
         text
     }
 
-    /// Bytes at the end that the next token may complete.
+    /// Returns the number of bytes at the end that the next token may complete.
     fn partial_bytes(&self) -> usize {
         let tail = &self.bytes[self.bytes.len().saturating_sub(PARTIAL_BYTES_MAX)..];
         for (position, byte) in tail.iter().enumerate().rev() {

@@ -3,9 +3,8 @@
 //! *Thread:* an `stt` worker · *Never:* blocks; no heap call of ours after `load`, except where the caller's
 //! transcript grows.
 //!
-//! The encoder takes the samples as they are; the decoder gives one token per run and keeps what it has
-//! computed in values that go from one run into the next. Cost is about proportional to the length of the
-//! audio.
+//! The encoder takes the samples as they are. The decoder gives one token per run; its intermediate results
+//! are values that go from one run into the next. Cost is about proportional to the length of the audio.
 //!
 //! # Source
 //! moonshine-voice 0.0.73, `assets/tiny-en/` (`encoder_model.ort`, `decoder_model_merged.ort`,
@@ -25,14 +24,14 @@ mod tokens;
 
 use tokens::Tokens;
 
-/// Where the three files of the model are.
+/// Paths of the three files of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct MoonshinePaths<'a> {
-    /// `encoder_model.ort`.
+    /// The encoder, `encoder_model.ort`.
     pub encoder: &'a Path,
-    /// `decoder_model_merged.ort`.
+    /// The decoder, `decoder_model_merged.ort`.
     pub decoder: &'a Path,
-    /// `tokenizer.bin`.
+    /// The vocabulary, `tokenizer.bin`.
     pub tokenizer: &'a Path,
 }
 
@@ -43,11 +42,12 @@ pub struct Moonshine {
     terminate: Terminate,
     /// `[1, samples]`.
     audio: Tensor<f32>,
-    /// `[1, samples]`, all ones. The decoder wants it as long as the *audio*, not as the encoder's output.
+    /// `[1, samples]`, all ones. The decoder requires the length of the *audio*, not that of the encoder's
+    /// output.
     mask: Tensor<i64>,
-    /// `[1, 1]`: the token before.
+    /// `[1, 1]`: the previous token.
     token: Tensor<i64>,
-    /// `[1]`: whether the caches hold anything.
+    /// `[1]`: true if the caches hold anything.
     cached: Tensor<bool>,
     /// `[1, 8, 0, 36]`: a cache that holds nothing.
     empty: Tensor<f32>,
@@ -61,19 +61,19 @@ pub struct Moonshine {
     text: Vec<u8>,
 }
 
-/// The networks and what is known of them; all workers share them.
+/// The networks and facts about their ports; shared by all workers.
 #[derive(Debug)]
 struct MoonshineGraphs {
     encoder: Arc<Graph>,
     decoder: Arc<Graph>,
     tokens: Tokens,
-    /// Whether the encoder's first input is the mask.
+    /// True if the encoder's first input is the mask.
     mask_first: bool,
-    /// Meanings of the decoder's inputs, in its own order.
+    /// Meanings of the decoder's inputs, in the order of the model file.
     inputs: [DecoderInput; CACHES + 4],
-    /// Place of the logits among the decoder's outputs.
+    /// Index of the logits among the decoder's outputs.
     logits: usize,
-    /// Place of each cache among the decoder's outputs.
+    /// The decoder's caches, in the order of [`cache_name`].
     caches: [KvCache; CACHES],
 }
 
@@ -90,10 +90,10 @@ enum DecoderInput {
 /// A cache of the decoder: keys or values of one layer.
 #[derive(Clone, Copy, Debug)]
 struct KvCache {
-    /// Place among the outputs.
+    /// Index among the outputs.
     output: usize,
-    /// Whether it grows with each token. The others describe the audio: computed by the first run only, and
-    /// later runs give them back empty.
+    /// True if the cache grows with each token. The other caches describe the audio: the first run computes
+    /// them, and later runs return them empty.
     grows: bool,
 }
 
@@ -149,7 +149,7 @@ impl Moonshine {
         Self::on(Arc::new(weights))
     }
 
-    /// Another instance for another worker: the same weights, buffers of its own (about 6 MB).
+    /// Creates another instance for another worker, with the same weights and its own buffers (about 6 MB).
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.
@@ -157,7 +157,7 @@ impl Moonshine {
         Self::on(Arc::clone(&self.weights))
     }
 
-    /// The handle that ends a transcription that goes on in another thread.
+    /// Returns a handle that ends a transcription in another thread.
     #[must_use]
     pub fn terminate(&self) -> Terminate {
         self.terminate.clone()
@@ -184,7 +184,7 @@ impl Moonshine {
         Ok(moonshine)
     }
 
-    /// Puts the text of `piece`, which is not longer than the model takes, into `text`.
+    /// Writes the text of `piece`, which is not longer than [`PIECE_SAMPLES`], into `text`.
     fn decode(&mut self, piece: &[i16], stale: &dyn Fn() -> bool) -> Result<(), ModelError> {
         self.text.clear();
         let weights = Arc::clone(&self.weights);
@@ -222,7 +222,7 @@ impl Moonshine {
         weights.encoder.run_unless_stale(&self.terminate, stale, &inputs, &mut self.encoded)
     }
 
-    /// One run of the decoder: the token that follows `token`.
+    /// Runs the decoder once; returns the token that follows `token`.
     fn step(
         &mut self,
         weights: &MoonshineGraphs,
@@ -251,8 +251,8 @@ impl Moonshine {
 }
 
 impl SttModel for Moonshine {
-    /// All that a unit can keep. What is longer than 15 s goes through the network in pieces, cut where it is
-    /// quietest.
+    /// The longest utterance that a unit keeps. Audio longer than 15 s goes through the network in pieces,
+    /// cut at the quietest places.
     fn samples_max(&self) -> usize {
         UTTERANCE_SAMPLES_MAX
     }
@@ -292,12 +292,12 @@ impl DecoderInput {
     }
 }
 
-/// The name of cache `n` as an input.
+/// Returns the name of cache `n` as an input.
 fn past_name(n: usize) -> String {
     format!("past_key_values.{}", cache_name(n))
 }
 
-/// The name of cache `n` as an output.
+/// Returns the name of cache `n` as an output.
 fn present_name(n: usize) -> String {
     format!("present.{}", cache_name(n))
 }
@@ -307,8 +307,9 @@ fn cache_name(n: usize) -> String {
     format!("{layer}.{kind}")
 }
 
-/// How much of `audio` goes through the model at once: all of it, or up to the quietest tenth of a second in
-/// the second half of what fits. A cut there hardly ever goes through a word.
+/// Returns the number of samples of `audio` that go through the model at once: all, or those up to the
+/// quietest tenth of a second in the second half of the longest possible piece. A cut there hardly ever goes
+/// through a word.
 fn piece_length(audio: &[i16]) -> usize {
     if audio.len() <= PIECE_SAMPLES {
         return audio.len();
@@ -323,8 +324,9 @@ fn piece_length(audio: &[i16]) -> usize {
     starts.min_by_key(|&start| energy(start)).map_or(PIECE_SAMPLES, |start| start + QUIET_SAMPLES / 2)
 }
 
-/// Tokens of an utterance at most. Speech has up to about 4.5 per second; a model that goes in circles is
-/// stopped. Source: moonshine-voice 0.0.73 uses 6.5 per second; the constant is for very short utterances.
+/// Returns the most tokens of a piece of this length. Speech has up to about 4.5 per second; the bound stops
+/// a model that repeats itself. Source: moonshine-voice 0.0.73 uses 6.5 per second; the constant is for very
+/// short utterances.
 fn token_cap(samples: usize) -> usize {
     samples * 13 / (2 * 16_000) + 6
 }
@@ -351,15 +353,15 @@ const WIDTH: i64 = 288;
 /// empty.
 const PADDING_SAMPLES: usize = 1_600;
 
-/// Longest audio that goes through the model at once: 15 s. It takes 30 s too and hears as well, but
-/// attention costs the square of the length (30 s in one piece take 1.5 times as long as in pieces) and the
-/// library keeps the memory (90 MB).
+/// Longest audio that goes through the model at once: 15 s. The model also takes 30 s with the same accuracy,
+/// but attention costs the square of the length (30 s in one piece take 1.5 times as long as in pieces) and
+/// the library keeps the memory (90 MB).
 const PIECE_SAMPLES: usize = 15 * 16_000;
 
-/// Room for a piece and its padding.
+/// Samples of a piece and its padding.
 const INPUT_SAMPLES_MAX: usize = PIECE_SAMPLES + 2 * PADDING_SAMPLES;
 
-/// How long it must be quiet around a cut: a tenth of a second.
+/// Length of the quiet around a cut, samples: a tenth of a second.
 const QUIET_SAMPLES: usize = 1_600;
 
 #[cfg(test)]
@@ -370,7 +372,7 @@ mod tests {
     fn a_long_utterance_is_cut_where_it_is_quiet() {
         let mut audio = vec![1_000; 2 * PIECE_SAMPLES];
         assert_eq!(piece_length(&audio[..PIECE_SAMPLES]), PIECE_SAMPLES);
-        // Quiet places: one too early, one too late, and the one that counts.
+        // Quiet places: one too early, one at the right distance, one too late.
         for start in [PIECE_SAMPLES / 3, PIECE_SAMPLES * 3 / 4, PIECE_SAMPLES + 100] {
             audio[start..start + 4_000].fill(0);
         }

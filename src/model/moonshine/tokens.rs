@@ -12,7 +12,7 @@ pub(super) const START: usize = 1;
 /// The token that ends a text.
 pub(super) const END: usize = 2;
 
-/// Tokens of the vocabulary, as the decoder's output has them.
+/// Tokens of the vocabulary; the width of the decoder's output.
 pub(super) const COUNT: usize = 32_768;
 
 /// Longest token that is text, bytes; checked at load.
@@ -44,7 +44,7 @@ impl Tokens {
         })
     }
 
-    /// The tokens, or what was found instead.
+    /// Returns the tokens, or as an error the contents found instead.
     fn parse(mut file: &[u8]) -> Result<Self, String> {
         let mut tokens = Self { bytes: Vec::with_capacity(file.len()), ends: Vec::with_capacity(COUNT) };
         while let Some((&first, rest)) = file.split_first() {
@@ -68,7 +68,7 @@ impl Tokens {
         if tokens.ends.len() == COUNT { Ok(tokens) } else { Err(format!("{} tokens", tokens.ends.len())) }
     }
 
-    /// Appends the bytes of `token` to `text`; several may be needed for one character. Marks have none.
+    /// Appends the bytes of `token` to `text`; one character may need several tokens. Marks have no bytes.
     pub(super) fn write(&self, token: usize, text: &mut Vec<u8>) {
         if token > END {
             text.extend_from_slice(&self.bytes[self.ends[token - 1]..self.ends[token]]);

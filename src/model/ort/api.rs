@@ -1,4 +1,4 @@
-//! The table of ONNX Runtime's functions and what comes back from them.
+//! The table of ONNX Runtime's functions and the results that they return.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -6,8 +6,8 @@ use onnxruntime_sys as sys;
 
 use crate::model::ModelError;
 
-/// The oldest table that has every function used here. Newer libraries serve it too, and since the table is
-/// append-only a newer one would add nothing.
+/// Version of the oldest table that has every function used here. Newer libraries serve this version too. The
+/// table is append-only, so a newer version would add nothing.
 pub(super) const TABLE_VERSION: u32 = 17;
 
 /// Calls a function of the part of the table that onnxruntime-sys describes.
@@ -18,7 +18,7 @@ macro_rules! call {
 }
 pub(super) use call;
 
-/// Names the functions of the described part that are used, with their places.
+/// Lists the functions used of the described part, with their indices in the table.
 macro_rules! described {
     ($($name:ident),* $(,)?) => {
         const DESCRIBED: &[(&str, usize)] =
@@ -30,7 +30,7 @@ macro_rules! described {
     };
 }
 
-/// Names the functions beyond the described part that are used: place, name, type.
+/// Lists the functions used beyond the described part: index, method, name, type.
 macro_rules! appended {
     ($($(#[$doc:meta])* $place:literal $method:ident = $name:ident: $type:ty;)*) => {
         const APPENDED: &[(&str, usize)] = &[$((stringify!($name), $place)),*];
@@ -69,17 +69,17 @@ described! {
     RunWithBinding, CreateIoBinding, ReleaseIoBinding, BindInput, BindOutput,
 }
 
-/// `(options, keys, values, count)` of a provider's own settings.
+/// Parameters `(options, keys, values, count)`: changes a provider's own settings.
 type Update =
     unsafe extern "C" fn(*mut c_void, *const *const c_char, *const *const c_char, usize) -> sys::OrtStatusPtr;
 
-/// `(session options, provider's settings)`.
+/// Parameters `(session options, provider's settings)`: adds a provider.
 type AppendProvider = unsafe extern "C" fn(*mut sys::OrtSessionOptions, *const c_void) -> sys::OrtStatusPtr;
 
-/// `(out)`: new settings of a provider.
+/// Parameter `(out)`: makes new settings of a provider.
 type Create = unsafe extern "C" fn(*mut *mut c_void) -> sys::OrtStatusPtr;
 
-/// The functions with which a provider that has settings of its own type is added.
+/// The functions that add a provider with settings of its own type.
 #[derive(Clone, Copy)]
 pub(super) struct ProviderCalls {
     pub(super) create: Create,
@@ -97,7 +97,7 @@ appended! {
     205 cuda_create = CreateCUDAProviderOptions: Create;
     206 cuda_update = UpdateCUDAProviderOptions: Update;
     208 cuda_release = ReleaseCUDAProviderOptions: unsafe extern "C" fn(*mut c_void);
-    /// `(session options, name, keys, values, count)`.
+    /// Parameters `(session options, name, keys, values, count)`: adds a provider by its name.
     216 append_by_name = SessionOptionsAppendExecutionProvider: unsafe extern "C" fn(
         *mut sys::OrtSessionOptions,
         *const c_char,
@@ -118,7 +118,7 @@ unsafe impl Send for Api {}
 unsafe impl Sync for Api {}
 
 impl Api {
-    /// Takes a table after checking that no function that is used is missing from it.
+    /// Wraps a table after checking that no function used is missing from the table.
     ///
     /// # Safety
     /// `table` must come from `GetApi(TABLE_VERSION)` of a library that stays open for ever.
@@ -133,22 +133,23 @@ impl Api {
         }
     }
 
-    /// The described part.
+    /// Returns the described part of the table.
     pub(super) fn table(&self) -> &sys::OrtApi {
-        // SAFETY: `new` was promised a table that lives for ever; it begins with the fields of `sys::OrtApi`.
+        // SAFETY: the caller of `new` guarantees a table that lives for ever; it begins with the fields of
+        // `sys::OrtApi`.
         unsafe { &*self.0 }
     }
 
     fn place(&self, place: usize) -> *const c_void {
         let places = self.0.cast::<*const c_void>();
-        // SAFETY: every caller passes a place of `DESCRIBED` or `APPENDED`; the test `places_are_right` holds
-        // that a table of `TABLE_VERSION` has them all.
+        // SAFETY: every caller passes a place of `DESCRIBED` or `APPENDED`. The highest is 216, and a table
+        // of `TABLE_VERSION` has more than 250.
         let place = unsafe { places.add(place) };
         // SAFETY: as above; the table is an array of function pointers, null or not.
         unsafe { *place }
     }
 
-    /// Functions for CUDA.
+    /// Returns the functions for CUDA.
     pub(super) fn cuda(&self) -> ProviderCalls {
         ProviderCalls {
             create: self.cuda_create(),
@@ -158,7 +159,7 @@ impl Api {
         }
     }
 
-    /// Functions for TensorRT.
+    /// Returns the functions for TensorRT.
     pub(super) fn tensorrt(&self) -> ProviderCalls {
         ProviderCalls {
             create: self.tensorrt_create(),
@@ -168,13 +169,13 @@ impl Api {
         }
     }
 
-    /// Turns what a function returned into a result. The status code is not looked at: the crate has it as a
-    /// Rust enum without the newer values, and the text says more.
+    /// Turns the status of a function into a result. The status code is not read, because the crate has it as
+    /// a Rust enum without the newer values. The text is more precise.
     pub(super) fn check(&self, status: sys::OrtStatusPtr, context: &'static str) -> Result<(), ModelError> {
         if status.is_null() {
             return Ok(());
         }
-        // SAFETY: `status` is a status that this library returned and nobody has released.
+        // SAFETY: `status` is a status that this library returned and that has not been released.
         let text = unsafe { call!(self, GetErrorMessage, status) };
         // SAFETY: the text belongs to the status, which is still there, and ends with a zero byte.
         let message = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
@@ -188,8 +189,8 @@ impl Api {
 mod tests {
     use super::*;
 
-    /// Every place that is used is where ort-sys, a binding of a newer header, has the function of the same
-    /// name.
+    /// Compares every place in use with ort-sys, a binding of a newer header, which must have the function of
+    /// the same name there.
     #[test]
     fn places_are_right() {
         for (list, reference) in [(DESCRIBED, DESCRIBED_REFERENCE), (APPENDED, APPENDED_REFERENCE)] {
@@ -200,8 +201,8 @@ mod tests {
         }
     }
 
-    /// ort-sys without optional functions describes the table of version 17: none that is used lies beyond
-    /// it.
+    /// Compares the places beyond the described part with their bounds: the end of the described part, and
+    /// the first function of version 20. The highest place in use is 216.
     #[test]
     fn places_are_within_the_oldest_table() {
         let newest = std::mem::offset_of!(ort_sys::OrtApi, CreateLoraAdapter) / PLACE_BYTES;

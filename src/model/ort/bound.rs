@@ -1,4 +1,4 @@
-//! A graph whose shapes are known: buffers, values and bindings are made once, a run is one call.
+//! A graph with known shapes: buffers, values and bindings are made once, and a run is one call.
 
 use std::fmt;
 use std::ptr::{self, NonNull};
@@ -16,15 +16,15 @@ use crate::model::ModelError;
 /// One dimension of a bound port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dim {
-    /// Always this long.
+    /// A fixed length.
     Is(usize),
-    /// As long as the run has rows.
+    /// The number of rows of the run.
     Rows,
 }
 
 /// One worker's buffers on a shared graph, bound for every number of rows from one to a maximum.
 pub struct Bound {
-    /// One per number of rows, from one on.
+    /// One binding per number of rows, from 1 on.
     bindings: Vec<Binding>,
     inputs: Vec<BoundPort>,
     outputs: Vec<BoundPort>,
@@ -60,7 +60,7 @@ impl Bound {
         Ok(Self { bindings, inputs, outputs, terminate, graph: Arc::clone(graph) })
     }
 
-    /// The buffer of input `index`, as it was last written.
+    /// Returns the buffer of input `index`, as last written.
     ///
     /// # Panics
     /// If there is no such input or its elements are not of type `T`.
@@ -69,7 +69,8 @@ impl Bound {
         T::slice(&self.inputs[index].memory)
     }
 
-    /// The buffer of input `index`, to be written. A run of `n` rows reads the first `n / rows_max`-th part.
+    /// Returns the buffer of input `index` for writing. A run of `n` rows reads the first `n / rows_max`-th
+    /// part.
     ///
     /// # Panics
     /// As [`Bound::input`].
@@ -77,7 +78,7 @@ impl Bound {
         T::slice_mut(&mut self.inputs[index].memory)
     }
 
-    /// The buffer of output `index`, as the last run has written it.
+    /// Returns the buffer of output `index`, as the last run has written it.
     ///
     /// # Panics
     /// As [`Bound::input`].
@@ -112,13 +113,13 @@ impl Bound {
         library.api.check(status, "run of a model")
     }
 
-    /// Rows of a run at most.
+    /// Returns the maximum number of rows of a run.
     #[must_use]
     pub fn rows_max(&self) -> usize {
         self.bindings.len()
     }
 
-    /// The graph.
+    /// Returns the graph.
     #[must_use]
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
@@ -149,7 +150,7 @@ impl BoundElement for i64 {}
 mod sealed {
     use super::Memory;
 
-    /// The way from a port's memory to a slice.
+    /// Conversion of a port's memory to a slice.
     #[expect(private_interfaces, reason = "sealed: nobody outside can name or implement it")]
     pub trait View: Sized {
         fn slice(memory: &Memory) -> &[Self];
@@ -232,7 +233,7 @@ struct Binding {
 unsafe impl Send for Binding {}
 
 impl Binding {
-    /// The binding refers to the ports' memory; `Bound` keeps both, and drops the bindings first.
+    /// Binds the ports' memory for `rows` rows. `Bound` keeps ports and bindings, and drops the bindings first.
     fn new(
         graph: &Arc<Graph>,
         rows: usize,

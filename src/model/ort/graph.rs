@@ -14,7 +14,7 @@ use super::tensor::{ElementType, Shape, Value, describe};
 use super::terminate::Terminate;
 use crate::model::ModelError;
 
-/// Where a graph runs.
+/// The device and library behind a graph's runs: an execution provider of ONNX Runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
     /// `cpu`, `cuda`, `tensorrt`, or any name that ONNX Runtime's generic call takes (`OpenVINO`, `XNNPACK`,
@@ -30,17 +30,17 @@ impl Default for Provider {
     }
 }
 
-/// How a graph is loaded.
+/// Options for loading a graph.
 #[derive(Clone, Debug)]
 pub struct GraphOptions {
-    /// Where it runs.
+    /// Execution provider of the runs.
     pub provider: Provider,
-    /// Threads that work on one run, the calling one included. One means that the library starts none. More
-    /// are a pool that belongs to the graph and is shared by all workers that run it; they sleep when there
-    /// is nothing to do.
+    /// Threads that work on one run, the calling one included. With one, the library starts no thread. More
+    /// form a pool that belongs to the graph and is shared by all workers that run it; the threads of the
+    /// pool sleep while there is no work.
     pub threads: u16,
-    /// Whether every run has shapes that occur again and again. Then the library keeps a memory plan per set
-    /// of shapes; where shapes keep changing such plans would pile up.
+    /// True if every run has shapes that occur again and again. The library then keeps a memory plan per set
+    /// of shapes; with ever new shapes such plans would pile up.
     pub shapes_recur: bool,
 }
 
@@ -50,19 +50,19 @@ impl Default for GraphOptions {
     }
 }
 
-/// An input or an output of a graph, as the model file says it is.
+/// An input or an output of a graph, as declared by the model file.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Its name.
+    /// Name in the model file.
     pub name: String,
-    /// What its elements are.
+    /// Type of the elements.
     pub element: ElementType,
-    /// Its shape; −1 where the file leaves a length open.
+    /// Length of each dimension; −1 if the file leaves the length open.
     pub shape: Shape,
     pub(super) c_name: CString,
 }
 
-/// A network with its weights. Immutable after loading, so that all workers share one.
+/// A network with its weights. Immutable after loading; all workers share one.
 pub struct Graph {
     pub(super) library: Arc<Library>,
     pub(super) session: NonNull<sys::OrtSession>,
@@ -71,7 +71,7 @@ pub struct Graph {
     path: PathBuf,
 }
 
-// SAFETY: the library documents `Run` as callable from several threads on one session; everything else of the
+// SAFETY: the library documents `Run` as callable from several threads on one session; the rest of the
 // session is read at load time only.
 unsafe impl Send for Graph {}
 // SAFETY: as above.
@@ -129,39 +129,39 @@ impl Graph {
         Ok(Arc::new(graph))
     }
 
-    /// What goes in, in the order that [`Graph::run`] takes.
+    /// Returns the inputs, in the order that [`Graph::run`] takes.
     #[must_use]
     pub fn inputs(&self) -> &[Port] {
         &self.inputs
     }
 
-    /// What comes out, in the order that [`Graph::run`] gives.
+    /// Returns the outputs, in the order that [`Graph::run`] gives.
     #[must_use]
     pub fn outputs(&self) -> &[Port] {
         &self.outputs
     }
 
-    /// The model file.
+    /// Returns the path of the model file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The library that runs it.
+    /// Returns the library that runs the graph.
     #[must_use]
     pub fn library(&self) -> &Arc<Library> {
         &self.library
     }
 
-    /// Runs the network once. `inputs` and `outputs` are in the order of the ports; what `outputs` held is
-    /// dropped, and the library makes the new values.
+    /// Runs the network once. `inputs` and `outputs` are in the order of the ports. The old values of
+    /// `outputs` are dropped, and the library makes the new ones.
     ///
     /// # Real-time
     /// Any thread, several at once. No heap call of ours.
     ///
     /// # Errors
-    /// [`ModelError::Stale`] if `terminate` was stopped, [`ModelError::Runtime`] if the library fails; then
-    /// `outputs` are all `None`.
+    /// [`ModelError::Stale`] if `terminate` was stopped, [`ModelError::Runtime`] if the library fails. In
+    /// both cases all `outputs` are `None`.
     ///
     /// # Panics
     /// If there are not as many values as ports.
@@ -180,8 +180,8 @@ impl Graph {
             *place = value.raw.as_ptr().cast_const();
         }
         let mut output_values = [ptr::null_mut(); PORTS_MAX];
-        // SAFETY: names and values are arrays with at least as many entries as the counts say (asserted here
-        // and in `load`); the input values are borrowed for the call, so that nobody writes to them; null
+        // SAFETY: names and values are arrays with at least as many entries as the counts (asserted here and
+        // in `load`); the input values are borrowed for the call, so no other thread writes to them; null
         // outputs are filled by the library.
         let status = unsafe {
             call!(
@@ -204,11 +204,11 @@ impl Graph {
         Ok(())
     }
 
-    /// As [`Graph::run`], unless `stale` says so before; a run that was stopped although its work is not
-    /// stale is repeated.
+    /// Runs the network as [`Graph::run`] does, unless `stale` returns true before. A run that was stopped
+    /// although its work is not stale is repeated.
     ///
     /// # Errors
-    /// [`ModelError::Stale`] if `stale` said so, [`ModelError::Runtime`] if the library fails.
+    /// [`ModelError::Stale`] if `stale` returns true, [`ModelError::Runtime`] if the library fails.
     ///
     /// # Panics
     /// As [`Graph::run`].
@@ -309,7 +309,7 @@ enum Side {
     Output,
 }
 
-/// The names of `ports` as the library takes them; valid as long as `ports`.
+/// Returns the names of `ports` as the library takes them; valid as long as `ports`.
 fn names(ports: &[Port]) -> [*const c_char; PORTS_MAX] {
     let mut names = [ptr::null(); PORTS_MAX];
     for (name, port) in names.iter_mut().zip(ports) {
@@ -318,7 +318,7 @@ fn names(ports: &[Port]) -> [*const c_char; PORTS_MAX] {
     names
 }
 
-/// Inputs or outputs of a graph at most: Moonshine's decoder has 28.
+/// Most inputs, or outputs, of a graph: Moonshine's decoder has 28.
 const PORTS_MAX: usize = 32;
 
 /// The library's own form of [`GraphOptions`].

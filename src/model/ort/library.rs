@@ -12,14 +12,14 @@ use super::api::{Api, TABLE_VERSION, call};
 use super::telemetry::disable_telemetry;
 use crate::model::ModelError;
 
-/// ONNX Runtime, opened and initialised. Shared by every [`Graph`](super::Graph) and tensor that comes from
-/// it.
+/// ONNX Runtime, opened and initialised. Shared by all [`Graph`](super::Graph)s and tensors that come from
+/// the library.
 pub struct Library {
     pub(super) api: Api,
     pub(super) env: NonNull<sys::OrtEnv>,
-    /// Describes plain memory of this process.
+    /// Description of plain memory of this process.
     pub(super) memory: NonNull<sys::OrtMemoryInfo>,
-    /// The library's default allocator; only for texts that it hands out.
+    /// The library's default allocator; used only to free texts that the library returned.
     pub(super) allocator: NonNull<sys::OrtAllocator>,
     version: String,
     path: PathBuf,
@@ -34,13 +34,13 @@ unsafe impl Sync for Library {}
 impl Library {
     /// Opens the library at `path` and makes its environment: log level *error*, no telemetry, no threads.
     ///
-    /// The library stays open for the life of the process, because it has threads and exit handlers of its
-    /// own.
+    /// The library stays open for the life of the process, because its threads and exit handlers need its
+    /// code.
     ///
     /// # Errors
-    /// [`ModelError::Missing`] if there is no such file, [`ModelError::Wrong`] if it is not an ONNX Runtime
-    /// of 1.17 or later, [`ModelError::Runtime`] if it refuses to start, or if its telemetry is on
-    /// ([`disable_telemetry`]).
+    /// [`ModelError::Missing`] if there is no such file, [`ModelError::Wrong`] if the file is not an ONNX
+    /// Runtime of 1.17 or later, [`ModelError::Runtime`] if the library fails to start, or if its telemetry
+    /// is on ([`disable_telemetry`]).
     pub fn open(path: &Path) -> Result<Arc<Self>, ModelError> {
         let expected = format!("ONNX Runtime 1.{TABLE_VERSION} or later");
         if !path.is_file() {
@@ -68,7 +68,7 @@ impl Library {
         let version = unsafe { version() };
         // SAFETY: that constant is text that ends with a zero byte.
         let version = unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned();
-        // SAFETY: any number may be asked for; null says that it is not offered.
+        // SAFETY: any number may be passed; null means that the version is not offered.
         let table = unsafe { table(TABLE_VERSION) };
         if table.is_null() {
             return Err(wrong(format!("version {version}")));
@@ -105,19 +105,19 @@ impl Library {
         Ok((made(env), made(memory), made(allocator)))
     }
 
-    /// The version that the library says it is.
+    /// Returns the version that the library reports.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Where the library was found.
+    /// Returns the path of the opened library.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Names of the execution providers that were compiled into the library, by their long names.
+    /// Returns the long names of the execution providers that were compiled into the library.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.
@@ -141,12 +141,12 @@ impl Library {
         Ok(providers)
     }
 
-    /// Copies a text that the library made with its default allocator, and gives the text back.
+    /// Copies a text that the library made with its default allocator, and frees the text.
     ///
     /// # Safety
     /// `text` must be such a text and not be used afterwards.
     pub(super) unsafe fn take_text(&self, text: *mut c_char) -> Result<String, ModelError> {
-        // SAFETY: the caller says that `text` ends with a zero byte.
+        // SAFETY: the caller guarantees that `text` ends with a zero byte.
         let copy = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
         // SAFETY: `text` came from this allocator and is not used again.
         let status = unsafe { call!(self.api, AllocatorFree, self.allocator.as_ptr(), text.cast()) };
@@ -155,7 +155,7 @@ impl Library {
     }
 }
 
-/// A handle that the library said it made.
+/// Converts a handle that the library returned with a status of success.
 pub(super) fn made<T>(handle: *mut T) -> NonNull<T> {
     NonNull::new(handle).expect("a call that succeeded has made its handle")
 }

@@ -5,15 +5,15 @@
 //! code does allocate).
 //!
 //! The library is opened with dlopen, so that it is chosen at run time. onnxruntime-sys 0.0.14 describes the
-//! first 170 functions of its table; the table is append-only, what lies beyond is reached through numbered
-//! places that a test compares with ort-sys (`api.rs`).
+//! first 170 functions of its table. The table is append-only, and later functions are reached through
+//! numbered places that a test compares with ort-sys (`api.rs`).
 //!
 //! Words: ONNX Runtime's *session* is a [`Graph`] here, because a session is something else in this program.
 //!
 //! # JUSTIFICATION
-//! This module and the files below it hold the crate's foreign calls. The safe alternative is the crate
-//! `ort`, which was measured with 5 to 6 heap calls per run of the detector (0 here) and has no `Send` handle
-//! to end a run of another thread that outlives it.
+//! All calls of ONNX Runtime are in this module and the files below it. The safe alternative is the crate
+//! `ort`. It was measured with 5 to 6 heap calls per run of the detector (0 here). It has no `Send` handle
+//! that ends a run of another thread and outlives that run.
 
 #![expect(
     unsafe_code,

