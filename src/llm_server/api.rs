@@ -1,8 +1,8 @@
 //! JSON of the built-in server.
 //!
 //! # Source
-//! OpenAI API reference, "Chat Completions"; `min_p` and `repeat_penalty` as llama.cpp's own server names them;
-//! `antiphon_caller`, ours: the session that asks.
+//! OpenAI API reference, "Chat Completions". `min_p` and `repeat_penalty` are named as in llama.cpp's own server.
+//! `antiphon_caller`, the session that asks, is an addition of this project.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,15 +12,16 @@ use super::toolbox::{CallBody, ToolBody, Toolbox, output, said};
 use crate::message::Caller;
 use crate::model::llama::{CompletionUsage, End, Limit, Sampling};
 
-/// Where an answer without `max_tokens` is cut. Speech of a minute.
+/// Tokens after which an answer without `max_tokens` is cut: speech of a minute.
 const ANSWER_TOKENS_MAX: u32 = 200;
 
-/// From here on an answer without `max_tokens` ends with its sentence: nobody likes to listen for longer than 15 s. Not
-/// where functions may be called: a call is full of what looks like the end of a sentence.
+/// Tokens after which an answer without `max_tokens` ends with its sentence: 15 s of speech, as much as a listener
+/// likes. Not applied if functions may be called, because much in a call looks like the end of a sentence.
 const ANSWER_TOKENS_ENOUGH: u32 = 50;
 
-/// Body of `POST /v1/chat/completions`. Fields that change nothing here (`model`, `user`, `reasoning_effort`: this model
-/// does not think, `id_slot`: any slot will do, …) are ignored; those that would be silently disobeyed are refused.
+/// Body of `POST /v1/chat/completions`. Fields without an effect here are ignored, such as `model`, `user`,
+/// `reasoning_effort` (this model does not reason) and `id_slot` (any slot will do). Fields that would be disobeyed
+/// silently are refused.
 #[derive(Deserialize)]
 struct Body {
     messages: Vec<Message>,
@@ -77,9 +78,9 @@ struct MessagePart {
 /// A request that can be served.
 #[derive(Debug, PartialEq)]
 pub(super) struct ApiRequest {
-    /// Role, as templates name it, and content; functions, calls and outputs are part of it.
+    /// Role, as templates name it, and content; the content includes functions, calls and outputs.
     pub(super) messages: Vec<(&'static str, String)>,
-    /// What the model may call.
+    /// Functions that the model may call.
     pub(super) tools: Toolbox,
     pub(super) stream: bool,
     pub(super) include_usage: bool,
@@ -89,7 +90,7 @@ pub(super) struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// Reads and checks a body.
+    /// Parses and checks a body.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, RequestError> {
         let mut body: Body =
             serde_json::from_slice(bytes).map_err(|error| RequestError::invalid(error.to_string()))?;
@@ -161,12 +162,12 @@ fn sampling(body: &Body) -> Result<Sampling, RequestError> {
             2.0,
             defaults.presence_penalty,
         )?,
-        // Any number is a seed; the model's samplers take 32 bits of it.
+        // Every integer is a valid seed; the model's samplers take 32 bits of it.
         seed: body.seed.map(|seed| u32::try_from(seed & 0x7fff_ffff).expect("31 bits")),
     })
 }
 
-/// The conversation as templates know it: functions are part of the instructions, outputs that come one after the other
+/// Returns the conversation in the form of templates: functions are part of the instructions, and consecutive outputs
 /// are one message.
 fn messages(bodies: Vec<Message>, tools: &Toolbox) -> Result<Vec<(&'static str, String)>, RequestError> {
     if bodies.is_empty() {
@@ -241,7 +242,7 @@ fn text(content: MessageContent) -> Result<String, RequestError> {
     Ok(text)
 }
 
-/// What stands at the beginning of every answer.
+/// Fields of every object of an answer.
 #[derive(Clone, Debug)]
 pub(super) struct AnswerHead {
     pub(super) id: String,
@@ -255,14 +256,14 @@ impl AnswerHead {
         json!({"id": self.id, "object": kind, "created": self.created, "model": self.model})
     }
 
-    /// One event of a streamed answer.
+    /// Returns one event of a streamed answer.
     pub(super) fn chunk(&self, delta: &Value, finish: Option<&str>) -> Value {
         let mut chunk = self.object("chat.completion.chunk");
         chunk["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
         chunk
     }
 
-    /// The event after the end that tells the cost.
+    /// Returns the event with the tokens of the completion, which follows the end.
     pub(super) fn usage_chunk(&self, usage: CompletionUsage) -> Value {
         let mut chunk = self.object("chat.completion.chunk");
         chunk["choices"] = json!([]);
@@ -270,7 +271,7 @@ impl AnswerHead {
         chunk
     }
 
-    /// A whole answer. `calls` are the objects of the API.
+    /// Returns a whole answer. `calls` are the objects of the API.
     pub(super) fn completion(
         &self,
         text: &str,
@@ -291,7 +292,7 @@ impl AnswerHead {
     }
 }
 
-/// A call as the API shows it.
+/// Returns a call in the form of the API.
 pub(super) fn call_object(id: &str, name: &str, arguments: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }

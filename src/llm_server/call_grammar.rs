@@ -1,4 +1,4 @@
-//! Grammars that hold a model to a function call.
+//! Grammars that restrict a model to a function call.
 //!
 //! # Source
 //! GBNF, the notation of llama.cpp's `grammars/README.md`; schemas as JSON Schema, of which tools use a small part.
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::call_parser::{CLOSING, OPENING};
 
-/// Objects and arrays within each other; what lies deeper may be any scalar.
+/// Most levels of nested objects and arrays; below them any scalar is allowed.
 const DEPTH_MAX: usize = 6;
 
-/// Rules that every grammar has. A string has no `<`, so that it cannot hold a tag, and everything has an end: a small
-/// model left alone with a string fills the answer with it.
+/// Rules of every grammar. A string has no `<`, so that it cannot hold a tag. Every rule has a maximal length, because
+/// a small model fills the rest of the answer with an unbounded string.
 const BASE: &str = r#"
 string ::= "\"" char{0,80} "\""
 char ::= [^"\\<\x00-\x1F\x7F] | "\\" ["\\/bfnrt]
@@ -25,7 +25,8 @@ scalar ::= string | number | boolean | null
 object ::= "{" (string ": " scalar (", " string ": " scalar){0,7})? "}"
 "#;
 
-/// A grammar of exactly one call of one of `functions`: name and schema of the arguments.
+/// Returns a grammar of exactly one call of one of `functions`, which are pairs of a name and the schema of the
+/// arguments.
 pub(super) fn call_grammar<'a>(functions: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>) -> String {
     let mut grammar = Grammar { rules: BASE.trim_start().to_owned(), count: 0 };
     let calls = functions.into_iter().map(|(name, schema)| {
@@ -55,7 +56,7 @@ impl Grammar {
         name
     }
 
-    /// What matches `schema`.
+    /// Returns the name or literal of what matches `schema`.
     fn value(&mut self, schema: &Value, depth: usize) -> String {
         if let Some(options) = schema["enum"].as_array().filter(|options| !options.is_empty()) {
             let options: Vec<_> = options.iter().map(|option| literal(&option.to_string())).collect();
@@ -96,7 +97,7 @@ impl Grammar {
         }
     }
 
-    /// An object: the properties that it must have, in the order of the schema, then those that it may have.
+    /// Returns an object: the required properties in the order of the schema, then the optional ones.
     fn object(&mut self, schema: &Value, depth: usize) -> String {
         let Some(properties) = schema["properties"].as_object() else {
             let is_closed = schema["additionalProperties"] == false || depth == 0;
@@ -111,7 +112,7 @@ impl Grammar {
                 self.rule(&format!("{} {value}", literal(&format!("{}: ", Value::from(name.as_str())))));
             if is_required(name) { &mut required } else { &mut optional }.push(property);
         }
-        // Any of those that may be, in their order, each behind what is before it.
+        // Any selection of the optional properties, in their order, each after a comma.
         let (mut tail, mut beginnings) = (String::new(), Vec::new());
         for property in optional.iter().rev() {
             beginnings.push(format!("{property} {tail}").trim_end().to_owned());
@@ -126,7 +127,7 @@ impl Grammar {
     }
 }
 
-/// A literal of the notation.
+/// Quotes `text` as a literal of the notation.
 fn literal(text: &str) -> String {
     let mut quoted = "\"".to_owned();
     for c in text.chars() {
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The grammar's own rules, base left out.
+    /// Returns the grammar's own rules, without the base.
     fn rules(functions: &[(&str, Option<&Value>)]) -> Vec<String> {
         let grammar = call_grammar(functions.iter().copied());
         grammar.lines().filter(|line| !BASE.contains(line)).map(str::to_owned).collect()

@@ -1,23 +1,22 @@
-//! Function calls out of what the model writes.
+//! Parser of the function calls in the answer of a model.
 //!
-//! Models write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or nearly that. What becomes of it:
+//! Models write `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, or nearly that. The rules:
 //!
-//! - What stands between the tags is one JSON object, several, or an array of them. It never comes out as text: what of
-//!   it is no call, or calls a function that the request does not have, is dropped. The end of the answer, or the next
-//!   opening tag, closes the tag.
+//! - The content between the tags is one JSON object, several, or an array of them. This content never becomes text:
+//!   anything but a call of one of the request's functions is dropped. The end of the answer, or the next opening tag,
+//!   also closes the tag.
 //! - A code fence around tags, or around the JSON of a call, belongs to the call.
 //! - Without tags, JSON that begins the answer or a code fence is a call if it has a `name` and `arguments` (or
-//!   `parameters`). What begins like JSON and is none, with a `"name"` in it, is a call gone wrong and is dropped;
-//!   everything else is text.
+//!   `parameters`). Invalid JSON with a `"name"` in it is a broken call and is dropped. Everything else is text.
 //! - White space after a call, and at the beginning of the answer, is dropped.
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-/// What the model is told to write before a call; ASCII case does not matter when it is read.
+/// Tag that the prompt requests before a call; ASCII case is ignored when an answer is read.
 pub(super) const OPENING: &str = "<tool_call>";
 
-/// What it is told to write after it.
+/// Tag that the prompt requests after a call.
 pub(super) const CLOSING: &str = "</tool_call>";
 
 const FENCE: &str = "```";
@@ -25,59 +24,59 @@ const FENCE: &str = "```";
 /// A part of the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ParsedPart {
-    /// To be spoken; not empty.
+    /// Text to be spoken; not empty.
     Text(String),
     /// A whole call.
     Call {
-        /// A function of the request.
+        /// Name of a function of the request.
         name: String,
-        /// A JSON object.
+        /// Arguments, a JSON object.
         arguments: String,
     },
 }
 
-/// Takes the calls out of an answer that comes in pieces.
+/// Separates calls from text in an answer that comes in pieces.
 #[derive(Debug)]
 pub(super) struct CallParser {
-    /// Functions that may be called.
+    /// Names of the functions that may be called.
     functions: Vec<String>,
-    /// Calls that may still be made; what the model calls beyond them is dropped.
+    /// Number of calls that may still be made; calls beyond them are dropped.
     left: usize,
-    /// What has been read and is not yet known to be text or a call.
+    /// Part of the answer that is read and not yet decided to be text or a call.
     held: String,
     state: State,
-    /// A code fence around a tag is open.
+    /// True while a code fence around a tag is open.
     fenced: bool,
-    /// White space is skipped.
+    /// True while white space is skipped.
     trims: bool,
-    /// Something has been said.
+    /// True once the answer has text other than white space.
     has_text: bool,
 }
 
-/// What `held` is.
+/// Kind of the content of `held`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Text.
+    /// Text, possibly with the beginning of a tag or fence at its end.
     Text,
-    /// What follows an opening tag.
+    /// The content after an opening tag.
     Tag,
-    /// A code fence, and what follows it.
+    /// A code fence and the content after it.
     Fence,
     /// JSON that begins the answer.
     Json,
 }
 
-/// Whether it is known what `held` begins with.
+/// Progress of one step of the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    /// It is, and that is taken out of it.
+    /// The beginning of `held` is decided and has been removed, or the state has changed.
     Told,
-    /// More has to come.
+    /// More of the answer is required.
     Open,
 }
 
 impl CallParser {
-    /// Of calls of `functions`, the first `calls_max` come out.
+    /// Creates a parser that returns the first `calls_max` calls of `functions`.
     pub(super) fn new(functions: Vec<String>, calls_max: usize) -> Self {
         let held = String::new();
         Self {
@@ -91,13 +90,13 @@ impl CallParser {
         }
     }
 
-    /// Reads `piece` and appends to `parts` what is certain.
+    /// Reads `piece` and appends to `parts` all that is decided.
     pub(super) fn feed(&mut self, piece: &str, parts: &mut Vec<ParsedPart>) {
         self.held.push_str(piece);
         self.read(false, parts);
     }
 
-    /// The answer has ended: appends what is left of it.
+    /// Appends the rest of the answer to `parts`, at its end.
     pub(super) fn finish(&mut self, parts: &mut Vec<ParsedPart>) {
         self.read(true, parts);
     }
@@ -152,7 +151,7 @@ impl CallParser {
                 (closing, CLOSING.len(), State::Text)
             }
             (_, Some(opening)) => (opening, OPENING.len(), State::Tag),
-            // It may end with a piece of the closing tag, which hurts nobody behind the JSON.
+            // The content may end with a piece of the closing tag, which does no harm after the JSON.
             (_, None) if is_end => (self.held.len(), 0, State::Text),
             (_, None) => return Reading::Open,
         };
@@ -168,7 +167,7 @@ impl CallParser {
         let body = after_language(inside);
         let begin = self.held.len() - body.len();
         if find(body, OPENING) == Some(0) {
-            // The tag says where the call ends; the fence's own end is taken out then.
+            // The tag determines the end of the call; the end of the fence is removed there.
             self.take(begin);
             self.fenced = true;
             self.state = State::Text;
@@ -211,7 +210,7 @@ impl CallParser {
         Reading::Told
     }
 
-    /// JSON without a tag, which stood there as `whole`: a call, a call gone wrong, or text.
+    /// Classifies JSON without a tag as a call, a broken call or text. `whole` is the JSON with its fence.
     fn tell(&mut self, content: &str, whole: &str, parts: &mut Vec<ParsedPart>) {
         self.state = State::Text;
         let calls = calls(content, false);
@@ -259,12 +258,12 @@ impl CallParser {
     }
 }
 
-/// Where `mark`, which is ASCII, begins in `text`.
+/// Returns the position of `mark`, which is ASCII, in `text`.
 fn find(text: &str, mark: &str) -> Option<usize> {
     text.as_bytes().windows(mark.len()).position(|window| window.eq_ignore_ascii_case(mark.as_bytes()))
 }
 
-/// Bytes at the end of `text` that may be the beginning of `mark`.
+/// Returns the number of bytes at the end of `text` that may be the beginning of `mark`.
 fn overlap(text: &str, mark: &str) -> usize {
     let (text, mark) = (text.as_bytes(), mark.as_bytes());
     let lengths = (1..mark.len().min(text.len() + 1)).rev();
@@ -274,23 +273,23 @@ fn overlap(text: &str, mark: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// What follows the name of a language behind a code fence, and white space.
+/// Returns the rest of `text` after the name of a language and white space.
 fn after_language(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_').trim_start()
 }
 
-/// How far JSON goes.
+/// End of a JSON value.
 #[derive(Debug, PartialEq, Eq)]
 enum Extent {
-    /// Up to here.
+    /// Number of bytes of the value.
     To(usize),
-    /// Further than the text.
+    /// The value ends beyond the text.
     Open,
-    /// Nowhere: no call begins like this.
+    /// No call begins like this.
     None,
 }
 
-/// The extent of the object, or array of objects, that `text` begins with.
+/// Returns the extent of the object, or array of objects, that `text` begins with.
 fn json_extent(text: &str) -> Extent {
     let start = text.trim_start();
     let object = start.strip_prefix('[').map_or(start, str::trim_start);
@@ -318,7 +317,7 @@ fn json_extent(text: &str) -> Extent {
     Extent::Open
 }
 
-/// The calls of JSON values that stand one after the other, up to what is no JSON.
+/// Returns the calls in consecutive JSON values, up to the first invalid one.
 fn calls(content: &str, has_tag: bool) -> Vec<(String, String)> {
     let content = content.trim();
     let content = content.strip_prefix(FENCE).map_or(content, after_language);
@@ -330,7 +329,7 @@ fn calls(content: &str, has_tag: bool) -> Vec<(String, String)> {
     objects.filter_map(|object| call(object.as_object()?, has_tag)).collect()
 }
 
-/// Name and arguments of a call; without a tag it must have both.
+/// Returns the name and arguments of a call; without a tag the object must have both.
 fn call(object: &Map<String, Value>, has_tag: bool) -> Option<(String, String)> {
     if let Some(Value::Object(function)) = object.get("function") {
         return call(function, has_tag);
@@ -353,7 +352,7 @@ fn call(object: &Map<String, Value>, has_tag: bool) -> Option<(String, String)> 
 mod tests {
     use super::*;
 
-    /// What comes of an answer in these pieces: text as it is, calls as `name(arguments)` in angle quotes.
+    /// Returns the parts of an answer in these pieces: text as it is, calls as `name(arguments)` in angle quotes.
     fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
         read_up_to(usize::MAX, pieces)
     }
@@ -372,7 +371,7 @@ mod tests {
         written.collect()
     }
 
-    /// The answer whole, cut at every character, and character by character.
+    /// Checks the answer whole, cut at every character, and character by character.
     fn check(written: &str, expected: &str) {
         assert_eq!(read([written]), expected, "{written:?} whole");
         for (cut, _) in written.char_indices() {

@@ -13,7 +13,7 @@ use crate::model::llama::{
     Completion, CompletionSink, CompletionUsage, End, Engine, Limit, Sampling, Weights,
 };
 
-/// What the engine says about a completion.
+/// Events of a completion, sent by the engine.
 #[derive(Debug)]
 pub(super) enum CompletionEvent {
     Text(String),
@@ -27,16 +27,16 @@ pub(super) enum CompletionEvent {
 pub(super) struct CompletionEventSink(mpsc::Sender<CompletionEvent>);
 
 impl CompletionEventSink {
-    /// A sink and its reader. The channel holds a completion of `tokens_max` tokens, so the engine never waits for a
-    /// slow reader.
+    /// Creates a sink and its reader. The channel has room for a completion of `tokens_max` tokens, so the engine never
+    /// waits for a slow reader.
     pub(super) fn channel(tokens_max: usize) -> (Self, mpsc::Receiver<CompletionEvent>) {
-        // One text for each token at most, a sign of life, and the end.
+        // At most one text for each token, one `Waiting`, and the end.
         let (sender, receiver) = mpsc::channel(tokens_max + 2);
         (Self(sender), receiver)
     }
 
     fn send(&self, event: CompletionEvent) {
-        // Fails only if the reader has gone, which the next step notices.
+        // Fails only if the reader is gone; the engine checks for that in the next step.
         let _ = self.0.try_send(event);
     }
 }
@@ -51,7 +51,7 @@ impl CompletionSink for CompletionEventSink {
     }
 
     fn waiting(&mut self) {
-        // A sign that nobody has read yet is enough.
+        // One unread `Waiting` is enough.
         if self.0.capacity() == self.0.max_capacity() {
             self.send(CompletionEvent::Waiting);
         }
@@ -66,32 +66,32 @@ impl CompletionSink for CompletionEventSink {
     }
 }
 
-/// The engine's thread, seen from outside.
+/// The handle of the engine's thread.
 pub(super) struct EngineThread {
     handle: JoinHandle<()>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl EngineThread {
-    /// Resolves when the thread has ended, by a panic that is. To be called once.
+    /// Resolves when the thread has ended; while senders exist, only a panic ends it. Must be called only once.
     pub(super) async fn ended(&self) {
         let ended = self.ended.lock().ok().and_then(|mut ended| ended.take());
         if let Some(ended) = ended {
-            // The thread never sends; it drops its end.
+            // The thread sends nothing; it drops its sender.
             let _ = ended.await;
         }
     }
 
-    /// Waits for the end of the step under way; all senders must be gone.
+    /// Waits for the end of the current step. All senders must be gone.
     pub(super) fn join(self) {
-        // A panic has been reported by the hook, and the caller's outcome says it.
+        // A panic has been reported by the hook, and the caller's outcome contains it.
         let _ = self.handle.join();
     }
 }
 
-/// Starts the thread. It ends when all senders are gone.
+/// Starts the thread, which ends when all senders are gone.
 pub(super) fn start(engine: Engine) -> std::io::Result<(Sender<Completion>, EngineThread)> {
-    // Not bounded here: a session may have nine answers under way, and the routes count the callers that are no session.
+    // Not bounded here: a session may have nine answers under way, and the routes limit the callers without a session.
     let (sender, requests) = channel();
     let (alive, ended) = oneshot::channel();
     let handle = std::thread::Builder::new().name("llm-engine".to_owned()).spawn(move || {

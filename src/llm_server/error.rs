@@ -1,4 +1,4 @@
-//! Answers of the built-in server that are errors.
+//! Error answers of the built-in server.
 //!
 //! # Source
 //! OpenAI API reference, error object.
@@ -22,7 +22,7 @@ impl RequestError {
         Self::new(400, "invalid_request", message)
     }
 
-    /// The error object of the API.
+    /// Returns the error object of the API.
     pub(super) fn body(&self) -> Value {
         let kind = if self.status < 500 { "invalid_request_error" } else { "server_error" };
         json!({"error": {"message": self.message, "type": kind, "param": null, "code": self.code}})

@@ -1,8 +1,9 @@
 //! The built-in language model: `antiphon llm`, a process of its own that serves the chat completions API.
 //!
-//! *Thread:* the main one runs the HTTP side, `llm-engine` owns the context and makes the tokens; a request crosses
-//! over in a bounded channel, an answer comes back in one that holds the whole of it, so neither waits for the other.
-//! *Never:* outlives its parent. Where standard input is a pipe, the process ends when the other side is closed.
+//! *Thread:* the main one runs the HTTP side, `llm-engine` owns the context and makes the tokens. A request crosses
+//! over in an unbounded channel. An answer comes back in a channel with room for all of it, so neither side waits for
+//! the other. *Never:* outlives its parent. If standard input is a pipe, the process ends when its other end is
+//! closed.
 #![expect(clippy::disallowed_methods, reason = "the language model's own process has no stage threads")]
 
 mod api;
@@ -48,22 +49,22 @@ pub struct LlmArgs {
     pub instructions: String,
 }
 
-/// Why the server of the built-in language model ended.
+/// Errors that end the server of the built-in language model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LlmServerError {
     /// The model could not be loaded.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The address cannot be listened on, or the runtime cannot be made.
+    /// An operation of the system failed, such as listening on the address or starting the runtime.
     #[error("{context}: {source}")]
     Io {
-        /// What was being done.
+        /// Operation that failed.
         context: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// The engine's thread is gone; only a new process helps.
+    /// The engine's thread has ended; only a new process helps.
     #[error("the engine's thread has ended")]
     EngineGone,
 }
@@ -72,7 +73,7 @@ pub enum LlmServerError {
 /// every part of the model has run.
 ///
 /// # Errors
-/// [`LlmServerError`]; nothing has been served if it is anything but [`LlmServerError::EngineGone`].
+/// Returns [`LlmServerError`]. Requests have been served only if it is [`LlmServerError::EngineGone`].
 pub fn run(args: &LlmArgs) -> Result<(), LlmServerError> {
     // An engine borrows its weights for as long as the process lives.
     let weights: &'static Weights = Box::leak(Box::new(Weights::load(&args.gguf)?));
@@ -123,8 +124,8 @@ fn announce(address: SocketAddr) -> std::io::Result<()> {
     output.flush()
 }
 
-/// Resolves when standard input is closed; never if it is no pipe, so that the command also runs by hand and as a
-/// service.
+/// Resolves when standard input is closed. Never resolves if standard input is no pipe, so that the command also runs
+/// by hand and as a service.
 async fn parent_gone() {
     let input = std::io::stdin();
     let is_pipe = rustix::fs::fstat(&input).is_ok_and(|status| {
@@ -140,7 +141,7 @@ async fn parent_gone() {
     let reader = std::thread::Builder::new().name("llm-parent".to_owned()).spawn(move || {
         let mut input = std::io::stdin().lock();
         let mut bytes = [0; 64];
-        // What a parent may write is not read as anything; an error means that it is gone as well.
+        // The parent's input is discarded; an error also means that the parent is gone.
         while matches!(input.read(&mut bytes), Ok(1..)) {}
         drop(sender);
     });
@@ -150,7 +151,8 @@ async fn parent_gone() {
     }
 }
 
-/// Physical cores that this process may use: hardware threads of one core share the units that a step keeps busy.
+/// Returns the physical cores that this process may use. The hardware threads of one core share the units that a step
+/// keeps busy.
 fn physical_cores() -> u16 {
     let usable = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let siblings = (0..usable).filter_map(|cpu| {

@@ -24,20 +24,20 @@ use super::engine_thread::{CompletionEvent, CompletionEventSink};
 use super::error::RequestError;
 use crate::model::llama::{Completion, Weights};
 
-/// Completions per slot that callers without a session may have under way: one that runs and one that waits. A session is
-/// never refused.
+/// Completions per slot that callers without a session may have under way: one that runs and one that waits. Sessions
+/// are never refused.
 const GUESTS_PER_SLOT: usize = 2;
 
-/// Stands for a token that is held back or still to come, in the field for what is not to be spoken.
+/// Placeholder for a token that is held back or still to come, in the field for content that is not spoken.
 const HELD_BACK: &str = "…";
 
-/// What all handlers share.
+/// State of all handlers.
 pub(super) struct Served {
     weights: &'static Weights,
     requests: Sender<Completion>,
-    /// Permits of callers without a session.
+    /// Permits for completions of callers without a session.
     guests: Arc<Semaphore>,
-    /// Tokens of one completion.
+    /// Tokens of prompt and answer together, per completion.
     context: usize,
 }
 
@@ -52,7 +52,7 @@ impl Served {
         Self { weights, requests, guests, context: context as usize }
     }
 
-    /// Hands a request to the engine.
+    /// Sends a request to the engine.
     fn submit(&self, request: &ApiRequest) -> Result<AnswerStream, RequestError> {
         let messages = request.messages.iter().map(|(role, content)| (*role, content.as_str()));
         let prompt = self
@@ -97,19 +97,20 @@ impl Served {
     }
 }
 
-/// A completion being read. Dropping it, when the client goes away, ends the work: the engine finds the channel closed.
+/// A completion being read. If the client goes away, the stream is dropped and the engine finds the channel closed,
+/// which ends the work.
 struct AnswerStream {
     events: mpsc::Receiver<CompletionEvent>,
     head: AnswerHead,
     parser: CallParser,
-    /// Calls so far.
+    /// Number of calls so far.
     calls: usize,
-    /// Permit of a caller without a session.
+    /// Permit of a caller without a session; `None` for a session.
     _guest: Option<OwnedSemaphorePermit>,
 }
 
 impl AnswerStream {
-    /// What the model has written, taken apart; at its end, what is left of it.
+    /// Returns the parts of `written`, or at the end of the answer, if `None`, the rest.
     fn parts(&mut self, written: Option<&str>) -> Vec<ParsedPart> {
         let mut parts = Vec::new();
         match written {
@@ -119,7 +120,7 @@ impl AnswerStream {
         parts
     }
 
-    /// Deltas of `parts`.
+    /// Returns the deltas of `parts`.
     fn deltas(&mut self, parts: Vec<ParsedPart>) -> Vec<Value> {
         let deltas = parts.into_iter().map(|part| match part {
             ParsedPart::Text(text) => json!({"content": text}),
@@ -133,11 +134,11 @@ impl AnswerStream {
         deltas.collect()
     }
 
-    /// The next bytes of a streamed answer, and whether they are the last.
+    /// Returns the next bytes of a streamed answer, and true if they are the last.
     async fn next(&mut self, include_usage: bool) -> (String, bool) {
         let (written, end) = match self.events.recv().await {
             Some(CompletionEvent::Text(text)) => (Some(text), None),
-            // The reader shall know that its next token will come.
+            // Shows the reader that its next token will come.
             Some(CompletionEvent::Waiting) => return (event(&self.head.chunk(&held_back(), None)), false),
             Some(CompletionEvent::Done(end, usage)) => (None, Some((end, usage))),
             Some(CompletionEvent::Failed(message)) => {
@@ -150,7 +151,7 @@ impl AnswerStream {
         let parts = self.parts(written.as_deref());
         let mut deltas = self.deltas(parts);
         if deltas.is_empty() && end.is_none() {
-            // What may be a call is held back; whoever waits for the next token shall know that there was one.
+            // A possible call is held back; the placeholder shows the reader that there was a token.
             deltas.push(held_back());
         }
         let mut bytes: String = deltas.iter().map(|delta| event(&self.head.chunk(delta, None))).collect();
@@ -174,7 +175,7 @@ fn call_id() -> String {
     format!("call_{}", Uuid::new_v4().simple())
 }
 
-/// All routes.
+/// Returns all routes.
 pub(super) fn router(served: Arc<Served>) -> Router {
     Router::new()
         .route("/health", get(|| async { Json(json!({"status": "ok"})) }))

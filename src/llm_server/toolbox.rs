@@ -1,4 +1,4 @@
-//! The functions of a request: how the model is told of them, and how calls and outputs stand in its prompt.
+//! The functions of a request: their description in the instructions, and the text of calls and outputs in the prompt.
 //!
 //! # Source
 //! OpenAI API reference, "Chat Completions", `tools` and `tool_choice`. The tags are those of Hermes 2 Pro's function
@@ -42,15 +42,15 @@ struct CalledFunction {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Toolbox {
     functions: Vec<Function>,
-    /// It must call one.
+    /// True if the model must call a function.
     must_call: bool,
-    /// It may make more than one call.
+    /// True if the model may make more than one call.
     may_repeat: bool,
 }
 
 impl Toolbox {
-    /// Reads `tools`, `tool_choice` and whether there may be several calls (`parallel_tool_calls`). With the choice `none`
-    /// there are no functions; with that of one there is that.
+    /// Parses `tools` and `tool_choice`; `may_repeat` is `parallel_tool_calls`. The choice `none` leaves no functions,
+    /// and the choice of one function leaves that one.
     pub(super) fn parse(
         tools: Option<Vec<ToolBody>>,
         choice: Option<&Value>,
@@ -91,23 +91,23 @@ impl Toolbox {
         self.functions.is_empty()
     }
 
-    /// Names of the functions.
+    /// Returns the names of the functions.
     pub(super) fn names(&self) -> Vec<String> {
         self.functions.iter().map(|function| function.name.clone()).collect()
     }
 
-    /// What takes the calls out of the answer.
+    /// Returns the parser that takes the calls out of the answer.
     pub(super) fn parser(&self) -> CallParser {
         CallParser::new(self.names(), if self.may_repeat { usize::MAX } else { 1 })
     }
 
-    /// The grammar of the answer, if it must be a call.
+    /// Returns the grammar of the answer, if the answer must be a call.
     pub(super) fn grammar(&self) -> Option<String> {
         let functions = self.functions.iter();
         self.must_call.then(|| call_grammar(functions.map(|it| (it.name.as_str(), it.parameters.as_ref()))))
     }
 
-    /// What the instructions say about the functions; not empty if there are any.
+    /// Returns the instructions about the functions; not empty if there are any.
     pub(super) fn instructions(&self) -> String {
         if self.is_empty() {
             return String::new();
@@ -132,7 +132,7 @@ impl Toolbox {
     }
 }
 
-/// What an assistant's message in the history says, calls included.
+/// Returns the text of an assistant's message in the history, calls included.
 pub(super) fn said(mut text: String, calls: Vec<CallBody>) -> String {
     for call in calls {
         if !text.is_empty() {
@@ -143,7 +143,7 @@ pub(super) fn said(mut text: String, calls: Vec<CallBody>) -> String {
     text
 }
 
-/// The output of a call, in the words of a user: templates without the role `tool` know no other.
+/// Returns the output of a call as a message of the user, because many templates have no role `tool`.
 pub(super) fn output(text: &str) -> String {
     format!("<tool_response>\n{text}\n</tool_response>")
 }
