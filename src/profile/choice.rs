@@ -1,4 +1,4 @@
-//! Which profile is for this machine.
+//! The choice of a profile for a machine.
 
 use std::path::Path;
 
@@ -15,21 +15,22 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("xeon-avx512-2c-cpu-debian12", include_str!("../../hw-profiles/xeon-avx512-2c-cpu-debian12.toml")),
 ];
 
-/// A profile and why it was taken.
+/// A profile and the reason for its choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The profile.
     pub profile: Profile,
-    /// One clause for the log: what fits, or who asked.
+    /// One clause for the log: the matching keys of the machine, or the argument that named the profile.
     pub reason: String,
 }
 
 impl Profile {
-    /// The profile that `argument` names: `auto` for the best one for `machine`, the name of a profile that
-    /// is compiled in, or a path that ends in `.toml`.
+    /// Loads the profile that `argument` names: `auto` for the best one for `machine`, the name of a profile
+    /// that is compiled in, or a path that ends in `.toml`.
     ///
     /// # Errors
-    /// [`ProfileError::Unknown`]; those of [`Profile::read`].
+    /// [`ProfileError::Unknown`] if no such profile is compiled in; the errors of [`Profile::read`] for a
+    /// path.
     pub fn load(argument: &str, machine: &Machine) -> Result<Choice, ProfileError> {
         if argument == "auto" {
             return Ok(Self::automatic(machine));
@@ -45,14 +46,14 @@ impl Profile {
         })
     }
 
-    /// The best of the profiles that are compiled in for `machine`.
+    /// Returns the best of the compiled-in profiles for `machine`.
     #[must_use]
     pub fn automatic(machine: &Machine) -> Choice {
         choose(machine, embedded()).expect("generic-cpu states nothing of a machine, so it fits every one")
     }
 }
 
-/// The profiles that are compiled in, in the order of their names.
+/// Returns the profiles that are compiled in, in the order of their names.
 #[must_use]
 pub fn embedded() -> Vec<Profile> {
     let parse = |(name, text): &(&str, &str)| {
@@ -62,21 +63,21 @@ pub fn embedded() -> Vec<Profile> {
     EMBEDDED.iter().map(parse).collect()
 }
 
-/// The text of the compiled-in profile `name`, as its author wrote it.
+/// Returns the text of the compiled-in profile `name`, as its author wrote it.
 pub(super) fn embedded_text(name: &str) -> Option<&'static str> {
     EMBEDDED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// How well a profile is made for a machine. Later fields break ties of earlier ones.
+/// Quality of the fit of a profile to a machine. Later fields break ties of earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
-    /// Which keys of [`CLASS`] the profile states.
+    /// True for each key of [`CLASS`] that the profile states.
     stated: [bool; CLASS.len()],
     status: Status,
 }
 
-/// `None` if the profile states a key of [`CLASS`] that this machine does not have, or has otherwise. What a
-/// profile does not state fits everything.
+/// Returns `None` if the profile states a key of [`CLASS`] with a value that this machine does not have. A
+/// key that the profile does not state fits every machine.
 fn fit(profile: &Profile, machine: &Machine) -> Option<Fit> {
     let (expected, found) = (profile.machine.fields(), machine.fields());
     let stated = CLASS.map(|key| !expected[key].is_null());
@@ -84,8 +85,8 @@ fn fit(profile: &Profile, machine: &Machine) -> Option<Fit> {
     CLASS.iter().all(|key| fits(key)).then_some(Fit { stated, status: profile.meta.status })
 }
 
-/// The best of `candidates` for `machine`: of those that fit, the one that states what says most of
-/// [`CLASS`]; then the better measured one; then the first. `None` if none fits.
+/// Returns the best of `candidates` for `machine`; `None` if none fits. Among those that fit, keys stated
+/// early in [`CLASS`] count most, then the better measured profile, then the first.
 #[must_use]
 pub fn choose(machine: &Machine, candidates: Vec<Profile>) -> Option<Choice> {
     let fitting = candidates.into_iter().filter_map(|profile| Some((fit(&profile, machine)?, profile)));
@@ -171,7 +172,7 @@ mod tests {
         assert_eq!(choose(&machine("other", None), candidates), None);
     }
 
-    /// Of processors with one name, the extensions and the number of cores tell the class.
+    /// Processors of one name differ in class by their extensions and their number of cores.
     #[test]
     fn a_profile_does_not_claim_every_processor_of_that_name() {
         let all = embedded();
@@ -186,7 +187,7 @@ mod tests {
         let facts = "cpu_model \"Intel(R) Xeon(R) Processor\", isa [\"avx2\", \"avx_vnni\", \"avx512f\", \
                      \"avx512bw\", \"avx512_vnni\"], cores_usable 2";
         assert_eq!(reason, format!("made for {facts}"));
-        // What is not of the class does not matter here.
+        // Keys outside the class do not matter here.
         let moved = Machine { kernel: None, cores_logical: Some(64), memory_bytes: Some(1), ..xeon.clone() };
         assert_eq!(taken(&moved).0, "xeon-avx512-2c-cpu-debian12");
 
@@ -207,8 +208,8 @@ mod tests {
         }
     }
 
-    /// What is wrong with the evidence of a profile: files that are not there, observations that are not in
-    /// them.
+    /// Returns the problems of a profile's evidence: missing files, and numbers of observations that differ
+    /// from the files.
     fn problems_of_evidence(profile: &Profile, repository: &Path) -> Vec<String> {
         let name = &profile.meta.name;
         let mut problems = Vec::new();

@@ -14,20 +14,20 @@ use super::{Choice, Profile};
 pub enum ProfileCommand {
     /// List the profiles that are compiled in; the one for this machine is marked
     List,
-    /// Print a profile, and what it comes to on this machine
+    /// Print a profile, and the counts of its plan on this machine
     Show {
         /// Name of a profile, path of a TOML file, or auto
         #[arg(default_value = "auto")]
         profile: String,
     },
-    /// Print what this machine is, as a profile states it, and the profile for it
+    /// Print the machine section of this machine, and the profile that auto takes
     Detect,
     /// Print a draft of a whole profile for this machine
     ///
-    /// What the machine is, and the plan of the profile that auto takes. The draft is named like the file
-    /// that it is written to: antiphon profile dump > hw-profiles/NAME.toml
+    /// The draft has this machine and the plan of the profile that auto takes. The draft is named like
+    /// the file that it is written to: antiphon profile dump > hw-profiles/NAME.toml
     Dump,
-    /// Print where this machine is not what a profile states; fail if it differs
+    /// Print the differences between this machine and a profile; fail if there are any
     Compare {
         /// Name of a profile, path of a TOML file, or auto
         profile: String,
@@ -40,7 +40,8 @@ pub enum ProfileCommand {
 /// Runs a command; prints to standard output.
 ///
 /// # Errors
-/// What the command could not do.
+/// Those of reading a profile; [`ProfileError::Different`] from `compare`; [`ProfileError::Print`] if the
+/// output cannot be written.
 pub fn run(command: ProfileCommand) -> Result<(), ProfileError> {
     let machine = Machine::detect();
     match command {
@@ -54,17 +55,17 @@ pub fn run(command: ProfileCommand) -> Result<(), ProfileError> {
     }
 }
 
-/// Reads each of `files` and prints one line per problem, or that there is none.
+/// Reads each of `files` and prints one line per problem, or one line that the file is valid.
 ///
 /// # Errors
-/// [`ProfileError::NotValid`] if there is any problem.
+/// [`ProfileError::NotValid`] if there is any problem, [`ProfileError::Print`] if the output cannot be written.
 pub fn validate(files: &[PathBuf]) -> Result<(), ProfileError> {
     let (text, wrong) = report(files);
     print(&text)?;
     if wrong == 0 { Ok(()) } else { Err(ProfileError::NotValid { wrong, total: files.len() }) }
 }
 
-/// The lines about `files`, and how many of them have a problem.
+/// Returns the lines about `files`, and the number of files with a problem.
 fn report(files: &[PathBuf]) -> (String, usize) {
     let mut text = String::new();
     let mut wrong = 0;
@@ -127,7 +128,7 @@ fn compare(
     if different == 0 { Ok(()) } else { Err(ProfileError::Different { name, different, total }) }
 }
 
-/// A key of the section `[machine]`.
+/// Checks that `text` is a key of the section `[machine]`.
 fn key_of_machine(text: &str) -> Result<String, String> {
     let keys: Vec<_> = Machine::default().fields().into_iter().map(|(key, _)| key).collect();
     if keys.iter().any(|key| key == text) {
@@ -136,7 +137,7 @@ fn key_of_machine(text: &str) -> Result<String, String> {
     Err(format!("expected one of: {}", keys.join(", ")))
 }
 
-/// As comments, so that the whole print is a TOML file.
+/// Formats the profile's name and counts as comments, so that the whole print is a TOML file.
 fn comes_to(profile: &Profile, reason: &str, machine: &Machine) -> String {
     let cores = machine.cores();
     let counts = profile.plan.counts(cores);

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Whole<const MIN: u16, const MAX: u16>(u16);
 
 impl<const MIN: u16, const MAX: u16> Whole<MIN, MAX> {
-    /// The number, if it is in the range.
+    /// Returns the number, if it is in the range.
     #[must_use]
     pub const fn new(value: u16) -> Option<Self> {
         if MIN <= value && value <= MAX { Some(Self(value)) } else { None }
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn value(self) -> u16 {
         self.0
@@ -51,14 +51,14 @@ impl<'de, const MIN: u16, const MAX: u16> Deserialize<'de> for Whole<MIN, MAX> {
 /// A number of threads, slots or units: fixed, or left to the rule that the plan documents for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count<const MAX: u16> {
-    /// As the rule says for the cores at hand.
+    /// The value of the plan's rule for the cores at hand.
     Auto,
-    /// This many.
+    /// A fixed number.
     Fixed(Whole<1, MAX>),
 }
 
 impl<const MAX: u16> Count<MAX> {
-    /// The fixed number, or `auto`, kept in range.
+    /// Returns the fixed number, or else `auto`, kept in range.
     #[must_use]
     pub fn or(self, auto: u16) -> u16 {
         match self {

@@ -1,4 +1,4 @@
-//! Where a machine is not the one that a profile states.
+//! Differences between a machine and the machine of a profile.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use super::machine::{Machine, notation};
 
-/// Keys of `[machine]` that make the class of a machine: `auto` takes a profile only where all of these that
-/// it states are as stated. What says most comes first.
+/// Keys of `[machine]` that make the class of a machine: `auto` takes a profile only if all of these that
+/// the profile states have the stated values. The most distinctive key comes first.
 pub const CLASS: [&str; 4] = ["accelerator", "cpu_model", "isa", "cores_usable"];
 
-/// Further keys that change what a plan is worth: how many threads share a core, how it is clocked, which
-/// code computes. The others explain a difference between two measurements; a server that warned of them
-/// would warn after every update of the system.
+/// Further keys that change the value of a plan: threads per core, clock, versions of the code that
+/// computes. The other keys only explain a difference between two measurements; warnings about them would
+/// come after every update of the system.
 const WORTH: [&str; 5] = ["cores_physical", "accelerator_memory_bytes", "governor", "onnxruntime", "driver"];
 
-/// A key that is not as stated.
+/// A key with another value than stated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     key: String,
@@ -31,8 +31,8 @@ impl fmt::Display for Difference {
 }
 
 impl Machine {
-    /// The keys that `stated` has and `wanted` takes, and where this machine is different in them. What is
-    /// not known here is different from everything.
+    /// Returns the keys that `stated` has and `wanted` accepts, and the differences of this machine in these
+    /// keys. A key that is unknown here differs from every value.
     #[must_use]
     pub fn compare(&self, stated: &Self, wanted: impl Fn(&str) -> bool) -> (Vec<String>, Vec<Difference>) {
         let here = self.fields();
@@ -49,15 +49,15 @@ impl Machine {
         (keys, differences)
     }
 
-    /// Where this machine is different from what the profile of a server states, as far as it matters to the
-    /// plan.
+    /// Returns the differences of this machine from a profile's machine in the keys that matter to the plan.
     #[must_use]
     pub fn differences_that_matter(&self, stated: &Self) -> Vec<Difference> {
         self.compare(stated, |key| CLASS.contains(&key) || WORTH.contains(&key)).1
     }
 }
 
-/// Names are the same in upper and lower case.
+/// Returns true if the values are equal; texts are compared without regard to ASCII case and outer white
+/// space.
 pub(super) fn same(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::String(found), Value::String(expected)) => found.trim().eq_ignore_ascii_case(expected.trim()),

@@ -1,4 +1,4 @@
-//! A profile of the machine at hand, for a person to go on with.
+//! A draft of a profile for the machine at hand, for a person to continue.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,11 +9,11 @@ use super::error::ProfileError;
 use super::machine::Machine;
 use super::{Meta, Profile, Status};
 
-/// The text of a draft for `machine`: what the machine is, and the plan of the profile that `auto` takes for
-/// it. `None` names it by the rule for file names.
+/// Returns the text of a draft for `machine`: the machine, and the plan of the profile that `auto` takes for
+/// it. If `name` is `None`, the rule for file names gives the name.
 ///
 /// # Errors
-/// [`ProfileError::Invalid`] if `name` is no name for a profile.
+/// [`ProfileError::Invalid`] if `name` is not allowed for a profile.
 pub(super) fn dump(machine: &Machine, name: Option<String>) -> Result<String, ProfileError> {
     let Choice { profile: chosen, .. } = Profile::automatic(machine);
     let cpu = machine.cpu_model.as_deref().unwrap_or("Unknown processor");
@@ -40,14 +40,14 @@ pub(super) fn dump(machine: &Machine, name: Option<String>) -> Result<String, Pr
     Profile::parse(&text, Path::new(&file)).map(|_| text)
 }
 
-/// What the file is called, without `.toml`, that the shell sends standard output to.
+/// Returns the name, without `.toml`, of the file that standard output goes to, if it is a TOML file.
 pub(super) fn name_of_output() -> Option<String> {
     let path = fs::read_link("/proc/self/fd/1").ok()?;
     let is_profile = path.extension().is_some_and(|extension| extension == "toml");
     path.file_stem().filter(|_| is_profile).map(|stem| stem.to_string_lossy().into_owned())
 }
 
-/// `<cpu>-<accelerator or cpu>-<os>`.
+/// Returns `<cpu>-<accelerator or cpu>-<os>`.
 fn name_by_rule(machine: &Machine) -> String {
     let cpu = machine.cpu_model.as_deref().map_or_else(|| "unknown".to_owned(), part);
     let accelerator = machine.accelerator.as_deref().map_or_else(|| "cpu".to_owned(), part);
@@ -55,7 +55,7 @@ fn name_by_rule(machine: &Machine) -> String {
     format!("{cpu}-{accelerator}-{os}")
 }
 
-/// The words of a product's name that tell it from others: `Intel(R) Xeon(R) Gold 6430 CPU @ 2.10GHz` is
+/// Returns the distinctive words of a product's name: `Intel(R) Xeon(R) Gold 6430 CPU @ 2.10GHz` gives
 /// `intel-xeon-gold-6430`.
 fn part(name: &str) -> String {
     let name = name.split('@').next().unwrap_or_default().to_lowercase();

@@ -1,10 +1,9 @@
-//! What is wrong with a profile, one line each.
+//! Errors of a profile, one line each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One thing that is wrong with a profile: file, line where it is known, key, what was found, what was
-/// expected.
+/// One mistake in a profile: file, line if known, key, found value, expected value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem(String);
 
@@ -13,10 +12,10 @@ impl Problem {
         Self(format!("{}: {key}: found {found}, expected {expected}", file.display()))
     }
 
-    /// The reader's own error, on one line, with the key that it points at.
+    /// Formats the TOML reader's error on one line, with the key of its position.
     pub(super) fn of_toml(file: &Path, text: &str, error: &toml::de::Error) -> Self {
         let mut message = error.message().lines().collect::<Vec<_>>().join(", ");
-        // The reader knows Rust's names only.
+        // The reader has Rust's names only.
         for (rust, expected) in [
             ("expected u16", "expected a whole number in 0..=65535"),
             ("expected u32", "expected a whole number in 0..=4294967295"),
@@ -38,7 +37,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Line number, from 1, and `section.key` of the byte `offset` of a TOML text.
+/// Returns the line number, from 1, and the `section.key` of the byte `offset` of a TOML text.
 fn place(text: &str, offset: usize) -> (usize, String) {
     let before = text.get(..offset).unwrap_or(text);
     let number = before.matches('\n').count();
@@ -52,45 +51,45 @@ fn place(text: &str, offset: usize) -> (usize, String) {
     (number + 1, if path.is_empty() { "top level".to_owned() } else { path.join(".") })
 }
 
-/// Why there is no profile.
+/// Errors of loading, checking and comparing profiles.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
     /// The file cannot be read.
     #[error("{}: cannot read ({reason})", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         reason: std::io::Error,
     },
-    /// The file says something wrong. At least one problem; the message shows the first.
+    /// The file has at least one problem; the message shows the first.
     #[error("{}{}", .0[0], more(.0.len()))]
     Invalid(Vec<Problem>),
     /// No profile of this name is compiled in, and it is no path.
     #[error("profile {name:?}: not known, expected auto, a path ending in .toml, or one of: {known}")]
     Unknown {
-        /// What was asked for.
+        /// Name in the argument.
         name: String,
-        /// The names that are compiled in.
+        /// Names that are compiled in, for the message.
         known: String,
     },
-    /// `antiphon validate` found something.
+    /// `antiphon validate` found files with problems.
     #[error("{wrong} of {total} profiles are not valid")]
     NotValid {
-        /// Files with a problem.
+        /// Number of files with a problem.
         wrong: usize,
-        /// Files looked at.
+        /// Number of files read.
         total: usize,
     },
-    /// `antiphon profile compare` found something.
+    /// `antiphon profile compare` found differences.
     #[error("this machine differs from {name} in {different} of {total} keys")]
     Different {
-        /// The profile.
+        /// Name of the profile.
         name: String,
-        /// Keys that differ.
+        /// Number of keys that differ.
         different: usize,
-        /// Keys compared.
+        /// Number of keys compared.
         total: usize,
     },
     /// Standard output is closed or full.

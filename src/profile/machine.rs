@@ -1,4 +1,4 @@
-//! What a machine is: as a profile states it, and as the system at hand shows it.
+//! The properties of a machine, as a profile states them and as the system at hand shows them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,22 +11,23 @@ use serde_json::{Map, Value};
 use super::isa::Isa;
 use crate::store::Artefact;
 
-/// The `[machine]` section. What is not known is left out. Written by `antiphon profile dump`, not by hand.
+/// The `[machine]` section. Unknown properties are left out. Written by `antiphon profile dump`, not by
+/// hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Machine {
     /// Model name of the processor; `auto` compares it.
     pub cpu_model: Option<String>,
-    /// Extensions of its instruction set that the models use; `auto` compares them.
+    /// Extensions of the processor's instruction set that the models use; `auto` compares them.
     pub isa: Option<BTreeSet<Isa>>,
     /// Physical cores.
     pub cores_physical: Option<u16>,
     /// Logical processors, without regard to limits of the process.
     pub cores_logical: Option<u16>,
     /// Logical processors that a process may use: fewer under an affinity mask or a control group's quota.
-    /// `auto` compares it.
+    /// `auto` compares this number.
     pub cores_usable: Option<u16>,
-    /// Third-level cache, bytes, all of it together.
+    /// Third-level caches, bytes, all together.
     pub l3_bytes: Option<u64>,
     /// Main memory, bytes.
     pub memory_bytes: Option<u64>,
@@ -53,15 +54,15 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine. What the system does not tell stays `None`; nothing of it is an error. Starts
-    /// `nvidia-smi` if there is a driver for it.
+    /// Reads the properties of this machine. A property that the system does not show stays `None` and is
+    /// no error. Starts `nvidia-smi` if there is a driver for it.
     #[must_use]
     pub fn detect() -> Self {
         let mut machine = Self::read(Path::new("/"));
         let usable = std::thread::available_parallelism().ok();
         machine.cores_usable = usable.map(|cores| u16::try_from(cores.get()).unwrap_or(u16::MAX));
         machine.rustc = Some(rustc_version_runtime::version().to_string());
-        // No other is ever loaded: `serve` checks the file's SHA-256.
+        // No other version is ever loaded: `serve` checks the file's SHA-256.
         machine.onnxruntime = Some(Artefact::OnnxRuntime.entry().wheel.version.to_owned());
         let has_driver = machine.driver.is_some() || Path::new("/dev/nvidiactl").exists();
         if let Some(report) = has_driver.then(nvidia_smi).flatten() {
@@ -70,13 +71,13 @@ impl Machine {
         machine
     }
 
-    /// Logical processors that the plan's rules count with: those that a process may use, at least 1.
+    /// Returns the logical processors for the plan's rules: those that a process may use, at least 1.
     #[must_use]
     pub fn cores(&self) -> u16 {
         self.cores_usable.unwrap_or(1)
     }
 
-    /// Every key of the section in its order, with its value; null where it is not known.
+    /// Returns every key of the section in order, with its value; null for an unknown one.
     pub(super) fn fields(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(fields)) => fields,
@@ -84,13 +85,13 @@ impl Machine {
         }
     }
 
-    /// The lines of the section.
+    /// Returns the lines of the section.
     pub(super) fn to_toml(&self) -> String {
         let fields = self.fields().into_iter().filter(|(_, value)| !value.is_null());
         fields.map(|(key, value)| format!("{key} = {}\n", notation(&value))).collect()
     }
 
-    /// What the files of the system below `root` say.
+    /// Reads the properties that the files of the system below `root` show.
     fn read(root: &Path) -> Self {
         let text = |path: &str| line_of(&root.join(path));
         let cpuinfo = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
@@ -129,8 +130,8 @@ impl Machine {
         }
     }
 
-    /// What `nvidia-smi` says goes before what the driver's files say: in a container it names the devices
-    /// that may be used.
+    /// Replaces the values from the driver's files by those of `nvidia-smi`, which in a container names the
+    /// devices that may be used.
     fn take_nvidia_smi(&mut self, report: &str) {
         let Some(first) = report.lines().next() else { return };
         let [name, mebibytes, driver] = first.split(',').map(str::trim).collect::<Vec<_>>()[..] else {
@@ -142,17 +143,17 @@ impl Machine {
     }
 }
 
-/// A value as TOML has it, with digit groups; on one line.
+/// Formats a value for TOML, with digit groups, on one line.
 pub(super) fn notation(value: &Value) -> String {
     match value {
         Value::Number(number) => grouped(&number.to_string()),
         Value::Array(values) => format!("[{}]", values.iter().map(notation).collect::<Vec<_>>().join(", ")),
-        // JSON's escapes are TOML's, too.
+        // JSON's escapes are valid in TOML, too.
         other => other.to_string(),
     }
 }
 
-/// `25_165_824_000`.
+/// Groups the digits of a number, as in `25_165_824_000`.
 fn grouped(digits: &str) -> String {
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -164,21 +165,22 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// First line of a file of the system, without the NUL that device trees end with.
+/// Returns the first line of a file of the system, without the NUL that device trees end with.
 fn line_of(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().next()?.trim_matches(|c: char| c == '\0' || c.is_whitespace());
     (!line.is_empty()).then(|| line.to_owned())
 }
 
-/// Value of the first `key : value` line.
+/// Returns the value of the first `key : value` line.
 fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));
     let value = fields.find(|(name, _)| name.trim() == key)?.1.trim();
     (!value.is_empty()).then_some(value)
 }
 
-/// x86 names the model; Arm gives numbers of the implementer and the part, which name it as well.
+/// Returns the model's name on x86. Arm has the numbers of the implementer and the part, which name the
+/// model as well.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     let x86 = field(cpuinfo, "model name").map(str::to_owned);
     x86.or_else(|| {
@@ -187,13 +189,13 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     })
 }
 
-/// Those of the first processor, of which x86 has a line `flags`, Arm one `Features`.
+/// Returns the extensions of the first processor, from the line `flags` on x86 or `Features` on Arm.
 fn isa(cpuinfo: &str) -> Option<BTreeSet<Isa>> {
     let names = field(cpuinfo, "flags").or_else(|| field(cpuinfo, "Features"))?;
     Some(names.split_whitespace().filter_map(Isa::named).collect())
 }
 
-/// Folders `<prefix><number>` in `folder`.
+/// Returns the folders `<prefix><number>` in `folder`.
 fn numbered(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let is_numbered = |path: &PathBuf| {
         let number = path.file_name().and_then(|name| name.to_str()?.strip_prefix(prefix));
@@ -202,7 +204,7 @@ fn numbered(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_numbered).collect()
 }
 
-/// `32768K` and `24 kB` as the kernel means them: in units of 1,024 bytes.
+/// Parses sizes such as `32768K` and `24 kB`, in the kernel's units of 1,024 bytes.
 fn binary_size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().ok()?;
@@ -218,7 +220,7 @@ fn some_count(count: usize) -> Option<u16> {
     u16::try_from(count).ok().filter(|&count| count > 0)
 }
 
-/// `debian 12` from os-release(5).
+/// Returns the distribution and version of os-release(5), such as `debian 12`.
 fn os(release: &str) -> Option<String> {
     let value = |key: &str| {
         let mut lines = release.lines().filter_map(|line| line.split_once('='));
@@ -228,7 +230,7 @@ fn os(release: &str) -> Option<String> {
     Some(value("VERSION_ID").map_or_else(|| id.to_owned(), |version| format!("{id} {version}")))
 }
 
-/// Name of the first device, as the driver's files say.
+/// Returns the name of the first device from the driver's files.
 fn proc_accelerator(gpus: &Path) -> Option<String> {
     let mut devices: Vec<_> = gpus.read_dir().ok()?.flatten().map(|entry| entry.path()).collect();
     devices.sort();
@@ -236,7 +238,7 @@ fn proc_accelerator(gpus: &Path) -> Option<String> {
     field(&information, "Model").map(str::to_owned)
 }
 
-/// The version is the first word that begins with a digit: `NVRM version: NVIDIA UNIX x86_64 Kernel Module
+/// Returns the first word that begins with a digit, as in `NVRM version: NVIDIA UNIX x86_64 Kernel Module
 /// 570.86.15  …`.
 fn driver_version(line: &str) -> Option<String> {
     line.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(str::to_owned)
@@ -335,7 +337,7 @@ mod tests {
         assert_eq!(machine.isa, Some(BTreeSet::from([Isa::Asimddp, Isa::Sve])));
     }
 
-    /// What is not in the system's files.
+    /// Checks the properties that are not in the system's files.
     #[test]
     fn this_process_is_known() {
         let machine = Machine::detect();

@@ -1,4 +1,4 @@
-//! Hardware profiles: what a machine is, what is chosen for it, what is promised on it, what was seen.
+//! Hardware profiles: the properties of a machine, the plan for it, its budgets, and the evidence for these.
 //!
 //! A profile is one TOML file per machine class in `hw-profiles/`, whose README describes the format. The
 //! files there are compiled in; `--profile auto` chooses among them. Runs on the main thread, before the
@@ -42,7 +42,7 @@ pub const METRICS: &[&str] = &[
     "voice_to_voice",
 ];
 
-/// What may follow `<metric>_ms_` in a budget.
+/// Statistics that may follow `<metric>_ms_` in a budget.
 pub const STATISTICS: &[&str] = &["p50", "p90", "p95", "p99", "max"];
 
 /// One hardware profile.
@@ -51,17 +51,17 @@ pub const STATISTICS: &[&str] = &["p50", "p90", "p95", "p99", "max"];
 pub struct Profile {
     /// Version of the format.
     pub schema: Whole<1, 1>,
-    /// What the profile is called and how far it can be trusted.
+    /// Name and standing of the profile.
     pub meta: Meta,
-    /// The machine; keys of [`CLASS`] that are there must fit for `auto` to choose the profile.
+    /// The machine; `auto` chooses the profile only if the keys of [`CLASS`] that are present fit.
     #[serde(default)]
     pub machine: Machine,
-    /// What is chosen.
+    /// Numbers of units, workers and threads, and further choices.
     pub plan: Plan,
-    /// What is promised: `<metric>_ms_<statistic>`, in milliseconds.
+    /// Promised limits: `<metric>_ms_<statistic>`, in milliseconds.
     #[serde(default)]
     pub budget: BTreeMap<String, Whole<1, 60_000>>,
-    /// What was seen, by metric.
+    /// Results behind the budget, by metric.
     #[serde(default)]
     pub evidence: BTreeMap<String, Evidence>,
 }
@@ -70,23 +70,23 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meta {
-    /// The file's name without `.toml`: `<cpu>-<accelerator|cpu>-<os>`, lower case, or one that says that it
-    /// is generic.
+    /// The file's name without `.toml`: `<cpu>-<accelerator|cpu>-<os>`, lower case, or a name that marks the
+    /// profile as generic.
     pub name: String,
-    /// Who says so.
+    /// Degree of trust.
     pub status: Status,
-    /// One sentence: for which machines.
+    /// The machines that the profile is for, in one sentence.
     pub summary: String,
-    /// Whom to ask.
+    /// Person to ask; `None` if there is none.
     #[serde(default)]
     pub maintainer: Option<String>,
 }
 
-/// How far a profile can be trusted.
+/// Degree of trust in a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Nobody has measured it.
+    /// Not measured.
     Draft,
     /// Measured once; the results are named in `[evidence]`.
     Measured,
@@ -104,13 +104,13 @@ impl std::fmt::Display for Status {
     }
 }
 
-/// Where a result is.
+/// Reference to a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// The result file, relative to the repository: `bench/results/<profile>/<date>-<commit>.jsonl`.
     pub result: String,
-    /// Observations behind it.
+    /// Number of observations in the result.
     pub n: u32,
 }
 
@@ -118,7 +118,8 @@ impl Profile {
     /// Reads the profile in `path`.
     ///
     /// # Errors
-    /// [`ProfileError::Read`], [`ProfileError::Invalid`].
+    /// [`ProfileError::Read`] if the file cannot be read, [`ProfileError::Invalid`] if its text is not valid
+    /// or its name is not that of the file.
     pub fn read(path: &Path) -> Result<Self, ProfileError> {
         let text = std::fs::read_to_string(path)
             .map_err(|reason| ProfileError::Read { path: path.to_owned(), reason })?;
@@ -131,11 +132,11 @@ impl Profile {
         Err(ProfileError::Invalid(vec![Problem::new(path, "meta.name", &profile.meta.name, expected)]))
     }
 
-    /// Parses the text of a profile; `file` is for the errors.
+    /// Parses the text of a profile; `file` is the path in the errors.
     ///
     /// # Errors
-    /// [`ProfileError::Invalid`] with the first problem of the syntax or of a value, else with every rule
-    /// that the values break together.
+    /// [`ProfileError::Invalid`] with the first problem of the syntax or of a value, or else with all rules
+    /// between values that are broken.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text)
             .map_err(|error| ProfileError::Invalid(vec![Problem::of_toml(file, text, &error)]))?;
@@ -143,7 +144,7 @@ impl Profile {
         if problems.is_empty() { Ok(profile) } else { Err(ProfileError::Invalid(problems)) }
     }
 
-    /// The profile as the text of a file.
+    /// Formats the profile as the text of a file.
     #[must_use]
     pub fn to_toml(&self) -> String {
         #[derive(Serialize)]
@@ -167,7 +168,7 @@ impl Profile {
         format!("{}\n[machine]\n{}\n{}", head.expect(written), machine.to_toml(), tail.expect(written))
     }
 
-    /// The rules between values, which the types do not hold.
+    /// Checks the rules between values, which the types cannot express.
     fn problems(&self, file: &Path) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut problem = |key: &str, found: &dyn std::fmt::Display, expected: String| {
@@ -211,7 +212,7 @@ impl Profile {
         problems
     }
 
-    /// Every text of the file, by its key.
+    /// Returns every text of the file, by its key.
     fn texts(&self) -> Vec<(String, String)> {
         let mut texts = vec![("meta.summary".to_owned(), self.meta.summary.clone())];
         texts.extend(self.meta.maintainer.clone().map(|text| ("meta.maintainer".to_owned(), text)));
@@ -250,7 +251,7 @@ mod tests {
         })
     }
 
-    /// The generic profile with one thing changed is refused with this line.
+    /// Returns the line with which the generic profile is refused after one change.
     fn refused(from: &str, to: &str) -> String {
         assert!(GENERIC.contains(from), "{from}");
         let error = parse(&GENERIC.replacen(from, to, 1)).expect_err(to);
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(profile.machine.memory_bytes, Some(137_438_953_472));
     }
 
-    /// Value by value: what is changed, the key that the line names, and what it says of it.
+    /// The cases: the change, the key that the line names, and a part of the line's text.
     #[test]
     fn a_wrong_value_is_named_with_line_key_found_and_expected() {
         let units = format!("found 0, expected a whole number in 1..={UNITS_MAX} or \"auto\"");
@@ -280,7 +281,7 @@ mod tests {
         let auto = |key: &str| format!("{key} = \"auto\"");
         let above = usize::from(WORKERS_MAX) + 1;
         for (from, to, key, says) in [
-            // Out of range, above what limits.rs allows.
+            // Out of range, above the limits of limits.rs.
             (auto("units"), set("units", 0), "plan.units", units.as_str()),
             (auto("units"), set("units", usize::from(UNITS_MAX) + 1), "plan.units", &units_max),
             (auto("vad_workers"), set("vad_workers", above), "plan.vad_workers", &workers),
@@ -360,7 +361,7 @@ mod tests {
         refused("units = ", "units ");
     }
 
-    /// Rule by rule: what is changed in a measured profile, and the line about it.
+    /// The cases: the change in a measured profile, and the line about it.
     #[test]
     fn a_broken_rule_is_named() {
         let measured = GENERIC.replace("\"draft\"", "\"measured\"") + MEASURED;
@@ -433,7 +434,7 @@ mod tests {
         assert!(error.contains("x.toml: meta.name: ") && error.contains("(and 4 more; "), "{error}");
     }
 
-    /// A metric that no bench prints could never have evidence.
+    /// A metric that no bench prints can never have evidence.
     #[test]
     fn every_metric_is_one_of_a_bench() {
         fn sources(folder: &Path) -> String {

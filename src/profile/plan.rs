@@ -1,4 +1,4 @@
-//! What is chosen for a machine, and the rules behind `"auto"`.
+//! The choices for a machine, and the rules behind `"auto"`.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +16,8 @@ pub struct Plan {
     pub edge_threads: Count<64>,
     /// Threads of the voice activity stage. Auto: an eighth of the cores, at most 8.
     pub vad_workers: Count<WORKERS_MAX>,
-    /// Windows of different units that one call of the detector may take together. Larger is cheaper per
-    /// window and later for the first of them.
+    /// Windows of different units that one call of the detector may take together. Larger batches cost less
+    /// per window and delay the first of them.
     pub vad_batch: Whole<1, 64>,
     /// Threads of the recognition stage, each with its own model instance. Auto: a quarter of the cores, at
     /// most 16.
@@ -25,45 +25,45 @@ pub struct Plan {
     /// Threads of the synthesis stage, each with its own model instance. Auto: a quarter of the cores, at
     /// most 16.
     pub tts_workers: Count<WORKERS_MAX>,
-    /// Threads of the built-in language model. Auto: half of the cores, at least 2 where there are 2, at most
+    /// Threads of the built-in language model. Auto: half of the cores, at least 2 if there are 2, at most
     /// 16.
     pub llm_threads: Count<64>,
     /// Answers that the built-in language model makes at a time. Auto: one per unit, at most 16.
     pub llm_slots: Count<LLM_SLOTS_MAX>,
     /// Threads inside one call of ONNX Runtime. More than 1 shortens a call and costs throughput.
     pub onnx_intra_op: Whole<1, 64>,
-    /// Where ONNX Runtime computes.
+    /// Device on which ONNX Runtime computes.
     execution_provider: ExecutionProvider,
     /// Niceness of the stage threads.
     pub nice: Nice,
 }
 
-/// Where ONNX Runtime computes.
+/// Device on which ONNX Runtime computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ExecutionProvider {
-    /// On the processor, everywhere.
+    /// The processor, on all systems.
     Cpu,
 }
 
-/// Niceness of each kind of thread, `0..=19`: when cores are scarce, the lower ones go first.
+/// Niceness of each kind of thread, `0..=19`: when cores are scarce, threads with lower values go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nice {
-    /// The edge.
+    /// Threads of the edge.
     pub edge: Whole<0, 19>,
-    /// Voice activity.
+    /// Workers of voice activity detection.
     pub vad: Whole<0, 19>,
-    /// Recognition.
+    /// Workers of recognition.
     pub stt: Whole<0, 19>,
-    /// The built-in language model.
+    /// Threads of the built-in language model.
     pub llm: Whole<0, 19>,
-    /// Synthesis.
+    /// Workers of synthesis.
     pub tts: Whole<0, 19>,
 }
 
-/// The choices in numbers, for a certain number of cores. None is zero.
+/// The choices in numbers, for a certain number of cores. All are at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// See [`Plan::units`].
@@ -83,12 +83,12 @@ pub struct Counts {
 }
 
 impl Plan {
-    /// The numbers for `cores` logical processors; each field of [`Plan`] documents its rule.
+    /// Returns the numbers for `cores` logical processors; each field of [`Plan`] documents its rule.
     ///
-    /// The rules are estimates, not measurements of whole conversations: per conversation at a time, half of
-    /// it spoken by the machine, the default models need about 6 % of a core for synthesis (real-time factor
-    /// 0.12), 5 % for the language model, 3 % for recognition, 1 % for voice activity and end of turn
-    /// together; with 4 units per core there is room for coincidences.
+    /// The rules are estimates, not measurements of whole conversations. The default models need, for one
+    /// conversation at a time of which the machine speaks half, about 6 % of a core for synthesis (real-time
+    /// factor 0.12), 5 % for the language model, 3 % for recognition, 1 % for voice activity and end of turn
+    /// together. With 4 units per core there is room for coincidences.
     #[must_use]
     pub fn counts(&self, cores: u16) -> Counts {
         let cores = cores.max(1);

@@ -1,4 +1,4 @@
-//! Tests only: `hw-profiles/schema.json` says what the parser says.
+//! Tests only: `hw-profiles/schema.json` agrees with the parser.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,8 +17,7 @@ fn accepts(text: &str) -> bool {
     Profile::parse(text, Path::new("x.toml")).is_ok()
 }
 
-/// The keys that the parser knows in the table `header`, out of its own complaint about one that it does not
-/// know.
+/// Returns the parser's keys in the table `header`, taken from the parser's error about an unknown key.
 fn keys_of_parser(header: &str) -> BTreeSet<String> {
     let text = match header {
         "" => format!("no_such_key = 1\n{GENERIC}"),
@@ -59,7 +58,7 @@ fn the_schema_has_every_key_of_the_parser_and_no_other() {
     assert_eq!(keys, keys_of_parser("evidence.ttfa"));
 }
 
-/// Each key of the machine takes what the schema says, and nothing else.
+/// Each key of the machine accepts the types of the schema, and no others.
 #[test]
 fn the_schema_has_the_types_of_the_machine() {
     let schema = schema();
@@ -79,7 +78,7 @@ fn the_schema_has_the_types_of_the_machine() {
     }
 }
 
-/// The words that the parser knows, out of its own complaint about one that it does not know.
+/// Returns the parser's words, taken from the parser's error about an unknown word.
 fn words_of_parser(text: &str) -> Vec<String> {
     let error = Profile::parse(text, Path::new("x.toml")).expect_err("no such word").to_string();
     let (_, known) = error.split_once("`no_such_word`, expected ").unwrap_or_else(|| panic!("{error}"));
@@ -102,7 +101,7 @@ fn the_schema_has_the_words_of_the_parser() {
     }
 }
 
-/// The schema knows that a promise needs evidence; the parser also knows of what.
+/// The schema requires evidence for a promise; the parser also requires the metric of the promise.
 #[test]
 fn the_schema_wants_evidence_where_the_parser_does() {
     let schema = schema();
@@ -131,7 +130,7 @@ fn the_schema_wants_evidence_where_the_parser_does() {
     }
 }
 
-/// Each end of each range is accepted, and what lies beyond is not.
+/// Each end of each range is accepted, and the numbers beyond are refused.
 #[test]
 fn the_schema_has_the_ranges_of_the_parser() {
     let mut ranges = 0;
