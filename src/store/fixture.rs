@@ -1,4 +1,4 @@
-//! Tests only: a cache, a wheel made on the spot, and a pip that is a shell script.
+//! Tests only: a cache, a wheel made for the test, and a pip that is a shell script.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use super::checksum;
 use super::manifest::{Artefact, Entry, Role, Wheel};
 use super::progress::Progress;
 
-/// A folder with a cache, a shelf of wheels and a fake Python, gone when dropped.
+/// A folder with a cache, a shelf of wheels and a fake Python; removed when dropped.
 pub(super) struct Workshop {
     folder: tempfile::TempDir,
 }
@@ -22,7 +22,7 @@ const MEMBERS: [(Artefact, &str, &[u8]); 2] = [
 ];
 
 impl Workshop {
-    /// A shelf with the tiny wheel, and a pip that copies what is on the shelf.
+    /// Creates a shelf with the tiny wheel, and a pip that copies the wheels on the shelf.
     pub(super) fn new() -> Self {
         let workshop = Self { folder: tempfile::tempdir().expect("a temporary folder") };
         fs::create_dir(workshop.shelf()).expect("a new folder");
@@ -37,7 +37,7 @@ impl Workshop {
         workshop
     }
 
-    /// The rows of the tiny wheel as it is on the shelf now.
+    /// Returns the rows of the tiny wheel that is on the shelf now.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let sum = checksum::of_file(&self.wheel_path()).expect("the wheel is on the shelf");
         let wheel = Wheel {
@@ -80,8 +80,8 @@ impl Workshop {
              call=\"$*\"\necho \"$call\" >> \"$workshop/calls\"\n\
              while [ $# -gt 0 ]; do if [ \"$1\" = --dest ]; then into=\"$2\"; fi; shift; done\n{script}\n"
         );
-        // Written by a child: a descriptor open for writing here could be inherited by the child of another
-        // test's thread, and a script that anybody has open for writing cannot be executed.
+        // Written by a child. A descriptor open for writing here could be inherited by the child of another test's
+        // thread, and a script that is open for writing cannot be executed.
         let mut writer = Command::new("sh")
             .args(["-c", r#"rm -f "$0" && cat > "$0" && chmod +x "$0""#])
             .arg(self.python())
@@ -92,7 +92,7 @@ impl Workshop {
         assert!(writer.wait().expect("sh ends").success());
     }
 
-    /// How the fake pip was called, a line each.
+    /// Returns the arguments of the calls of the fake pip, a line each.
     pub(super) fn calls(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.path("calls")).unwrap_or_default();
         calls.lines().map(str::to_owned).collect()
@@ -102,7 +102,7 @@ impl Workshop {
         Cache::open(Some(self.path("cache"))).expect("an absolute path").with_python(self.python())
     }
 
-    /// Every file in the cache, relative, sorted; the lock aside.
+    /// Returns every file in the cache, relative, sorted, without the lock.
     pub(super) fn cached(&self) -> Vec<String> {
         fn walk(folder: &Path, base: &Path, files: &mut Vec<String>) {
             for entry in folder.read_dir().into_iter().flatten().flatten() {
@@ -121,7 +121,7 @@ impl Workshop {
         files
     }
 
-    /// A path in the workshop.
+    /// Returns a path in the workshop.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -139,7 +139,7 @@ impl Workshop {
     }
 }
 
-/// Remembers what it heard.
+/// Records the calls of a fetch.
 #[derive(Default)]
 pub(super) struct Heard {
     pub(super) notes: Vec<String>,

@@ -1,5 +1,5 @@
-//! What the store can fetch: one row per file, with everything needed to get it and to know that it is the
-//! right one.
+//! The files that the store can fetch: one row per file, and per architecture for native libraries. A row has
+//! all that is needed to fetch a file and to recognise the right one.
 //!
 //! Wheels are named by exact version; sizes and SHA-256 sums were computed from the files that `pip download`
 //! saved on 2026-11-29. A row changes only together with its version.
@@ -29,7 +29,7 @@ pub enum Artefact {
 }
 
 impl Artefact {
-    /// Every artefact, in the order of the audio's way.
+    /// Every artefact, in the order in which audio passes the models.
     pub const ALL: &[Self] = &[
         Self::OnnxRuntime,
         Self::SileroVad,
@@ -42,7 +42,7 @@ impl Artefact {
         Self::PiperConfig,
     ];
 
-    /// The row of this artefact for the architecture that this program was built for.
+    /// Returns the row of this artefact for the architecture that this program was built for.
     #[must_use]
     pub fn entry(self) -> &'static Entry {
         MANIFEST
@@ -60,10 +60,10 @@ impl std::fmt::Display for Artefact {
     }
 }
 
-/// Which part of the server uses a file.
+/// The part of the server that uses a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub enum Role {
-    /// Every graph: the inference library.
+    /// Inference library of every graph.
     Runtime,
     /// Voice activity.
     Vad,
@@ -100,10 +100,10 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// The one that this program was built for.
+    /// The architecture that this program was built for.
     #[cfg(target_arch = "x86_64")]
     const HERE: Self = Self::X86_64;
-    /// The one that this program was built for.
+    /// The architecture that this program was built for.
     #[cfg(target_arch = "aarch64")]
     const HERE: Self = Self::Aarch64;
 }
@@ -113,7 +113,7 @@ compile_error!(
     "the model manifest has no ONNX Runtime for this architecture: add a row to src/store/manifest.rs"
 );
 
-/// A Python wheel, as pip is asked for it.
+/// A Python wheel, with the arguments of pip that select it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wheel {
     /// Name of the package on PyPI.
@@ -126,7 +126,7 @@ pub struct Wheel {
     pub implementation: &'static str,
     /// pip's `--abi`.
     pub abi: &'static str,
-    /// pip's `--platform`. Also on other machines, where the members wanted are data and not code.
+    /// pip's `--platform`, also used on other machines if the members are data and not code.
     pub platform: &'static str,
     /// Size in bytes.
     pub bytes: u64,
@@ -134,18 +134,18 @@ pub struct Wheel {
     pub sha256: &'static str,
 }
 
-/// One row: a file, the wheel it is in, and how to know it.
+/// One row: a file, its wheel, and the size and sum of the right file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// Which file this is.
+    /// The artefact that the file is.
     pub artefact: Artefact,
-    /// Which part of the server uses it.
+    /// The part of the server that uses the file.
     pub role: Role,
-    /// Name for people.
+    /// Name in messages and tables.
     pub title: &'static str,
     /// Architecture of a native library; `None` for data.
     pub architecture: Option<Architecture>,
-    /// Where it comes from.
+    /// The wheel that holds the file.
     pub wheel: Wheel,
     /// Path inside the wheel.
     pub member: &'static str,
@@ -157,7 +157,7 @@ pub struct Entry {
     pub path: &'static str,
     /// Licence of the file.
     pub licence: &'static str,
-    /// Where that licence was read, and what is doubtful about it.
+    /// Source of that licence, and doubts about it.
     pub licence_source: &'static str,
 }
 

@@ -8,17 +8,17 @@ use super::error::StoreError;
 use super::manifest::Artefact;
 use super::progress::Progress;
 
-/// What to do about a file that the cache does not have.
+/// Reaction to a file that is missing or wrong in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenMissing {
-    /// Get it.
+    /// Fetch the file.
     Fetch,
-    /// Fail, naming it.
+    /// Fail with an error that names the file.
     Fail,
 }
 
-/// The model files of one server. Each path is a file that was there, and that had the manifest's SHA-256 if
-/// it is in the cache, when the set was made.
+/// The model files of one server. When the set was made, each path was a file, and a file of the cache had the
+/// manifest's SHA-256. Paths of models that are elsewhere are not checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSet {
     /// ONNX Runtime's shared library.
@@ -42,10 +42,9 @@ pub struct ModelSet {
 }
 
 impl ModelSet {
-    /// Resolves every file that a server needs, but those of models that are `elsewhere`, whose paths may be of nothing:
-    /// `local` where the user named a path of their own (taken as it
-    /// is), else the cache. A Piper voice of the user's own brings its table with it, at its path with
-    /// `.json` appended, unless `local` names that too.
+    /// Resolves every file that a server needs. A path in `local`, named by the user, is taken as it is; other files
+    /// are in the cache. The artefacts in `elsewhere` are not needed: they are neither fetched nor checked. The table
+    /// of a voice in `local` is at the voice's path with `.json` appended, unless `local` names the table too.
     ///
     /// # Errors
     /// [`StoreError::Missing`] for a local path that is no file; the errors of [`Cache::fetch`] with

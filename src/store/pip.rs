@@ -1,4 +1,4 @@
-//! Runs of `pip download`, and what their output means.
+//! Runs of `pip download`, and the interpretation of their output.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -10,19 +10,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::error::StoreError;
 use super::manifest::Wheel;
 
-/// How often the size of the growing file is looked at.
+/// Period between two readings of the size of the growing file.
 const LOOK_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The Python that wheels are chosen for: every wheel of the manifest admits it. The machine's own may be any
-/// that has pip 20.
+/// Version of Python that wheels are chosen for: every wheel of the manifest admits it. The machine's own may be any
+/// version that has pip 20.
 const PYTHON_VERSION: &str = "3.11";
 
-/// Retries of pip in the first run. Before its first retry pip does not wait. Before the four others of its default it does,
-/// 7.5 s in all.
+/// Retries of pip in the first run. pip does not wait before its first retry. Before the four others of its default pip
+/// waits, 7.5 s in all.
 const QUICK_RETRIES: &str = "1";
 
-/// Lets pip save `wheel` into the empty folder `into`. `reached` hears the bytes that are there so far. If pip can connect
-/// to no server, this fails at once. If it can, pip is as patient with the server as the user's configuration says.
+/// Saves `wheel` into the empty folder `into` with pip. Calls `reached` with the number of bytes there so far. Fails at
+/// once if pip can connect to no server. Otherwise pip is as patient with the server as the user configured.
 ///
 /// # Errors
 /// [`StoreError::PythonMissing`], [`StoreError::PipMissing`], [`StoreError::NoNetwork`],
@@ -40,8 +40,8 @@ pub(super) fn download(
     }
 }
 
-/// Tells whether patience may help. An index that lists no version at all may have failed to answer, which pip does not
-/// show.
+/// Returns true if more patience may help. An index that lists no version at all may have failed to answer, which pip
+/// does not show.
 fn may_pass(error: &StoreError) -> bool {
     match error {
         StoreError::BrokenNetwork { .. } | StoreError::Pip { .. } => true,
@@ -73,7 +73,7 @@ fn attempt(
 fn command(python: &Path, wheel: &Wheel, into: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(python);
     command.args(["-m", "pip", "download", "--no-input", "--disable-pip-version-check"]).args(options);
-    // A bar is drawn here; a copy in pip's own cache would only cost space.
+    // The bar is drawn by this program; a copy in pip's own cache would only cost space.
     command.args(["--progress-bar", "off", "--no-cache-dir"]);
     command.args(["--no-deps", "--only-binary=:all:", "--python-version", PYTHON_VERSION]);
     command.args([
@@ -85,9 +85,8 @@ fn command(python: &Path, wheel: &Wheel, into: &Path, options: &[&str]) -> Comma
         wheel.platform,
     ]);
     command.arg("--dest").arg(into).arg(format!("{}=={}", wheel.package, wheel.version));
-    // `python -m` looks for modules in the current folder first; this one is ours and empty. pip writes the
-    // growing file to TMPDIR, where it can be watched, and where there is room for it if there is room for
-    // the cache.
+    // `python -m` looks for modules in the current folder first, so this one is empty. pip writes the growing file to
+    // TMPDIR. There it can be watched, and there is room for it if there is room for the cache.
     command.current_dir(into).env("TMPDIR", into).stdin(Stdio::null());
     command
 }
@@ -97,7 +96,7 @@ enum Failure {
     Watch(io::Error),
 }
 
-/// Runs to the end; returns everything that was printed.
+/// Runs `command` to its end; returns its status and all its output.
 fn run(
     command: &mut Command,
     watched: &Path,
@@ -133,13 +132,13 @@ struct PipProcess(Child);
 
 impl Drop for PipProcess {
     fn drop(&mut self) {
-        // Both do nothing to a child that has been waited for.
+        // Both have no effect on a child that has been waited for.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Sum of the sizes of the files under `folder`; what vanishes meanwhile counts nothing.
+/// Returns the sum of the sizes of the files under `folder`; files that vanish meanwhile count as empty.
 fn bytes_under(folder: &Path) -> u64 {
     let Ok(entries) = folder.read_dir() else { return 0 };
     entries
@@ -167,13 +166,13 @@ fn other_wheel(wheel: &Wheel, into: &Path) -> StoreError {
     StoreError::OtherWheel { package: wheel.package, version: wheel.version, found, expected: wheel.file }
 }
 
-/// What pip calls a server that it could not connect to: no address for its name, no way to it, nobody there.
+/// pip's errors for a failed connection: no address for the name, no route, no answer.
 const NO_CONNECTION: [&str; 3] = ["NameResolutionError", "NewConnectionError", "ConnectTimeoutError"];
 
-/// What pip lists where the index has nothing.
+/// pip's list of versions if the index has none.
 const NO_VERSIONS: &str = "none";
 
-/// What a failed run means. pip has one exit status for everything, so its words must be read; the phrases
+/// Returns the error of a failed run. pip has one exit status for everything, so its output must be read. The phrases
 /// below were seen from pip 20.0.2, 23.2 and 26.3.
 fn explain(output: &str, status: ExitStatus, python: &Path, wheel: &Wheel, into: &Path) -> StoreError {
     let Wheel { package, version, .. } = *wheel;
@@ -184,8 +183,7 @@ fn explain(output: &str, status: ExitStatus, python: &Path, wheel: &Wheel, into:
     if says("[Errno 28]") || says("No space left on device") {
         return StoreError::DiskFull { path: into.to_owned() };
     }
-    // An unreachable index and an unknown version end with the same two lines; only the retries tell them
-    // apart.
+    // An unreachable index and an unknown version end with the same two lines; only the retries distinguish them.
     let is_broken = |line: &&str| {
         ["connection broken by", "Max retries exceeded", "Read timed out"]
             .iter()
@@ -208,7 +206,7 @@ fn explain(output: &str, status: ExitStatus, python: &Path, wheel: &Wheel, into:
     StoreError::Pip { package, version, status, detail: last_word(output) }
 }
 
-/// `[Errno 111] Connection refused`, dug out of a nest of Python exceptions.
+/// Returns the system's reason, such as `[Errno 111] Connection refused`, from nested Python exceptions.
 fn system_reason(output: &str) -> String {
     let Some(start) = output.rfind("[Errno ") else { return last_word(output) };
     output[start..].split(['\'', '"', ')', '\n']).next().unwrap_or_default().trim().to_owned()
@@ -219,7 +217,7 @@ fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
     Some(rest.split_once(close)?.0)
 }
 
-/// The last line that pip calls an error, else the last line.
+/// Returns the last line that pip marks as an error, or else the last line.
 fn last_word(output: &str) -> String {
     let lines = || output.lines().rev().map(str::trim).filter(|line| !line.is_empty());
     let line = lines().find(|line| line.starts_with("ERROR:")).or_else(|| lines().next());

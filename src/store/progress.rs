@@ -1,28 +1,28 @@
-//! What a person sees while files are fetched: bars on a terminal, plain lines elsewhere.
+//! Display of the progress of a fetch: bars on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Hears how a fetch goes on. Called on the thread that fetches.
+/// Receiver of the progress of a fetch. Called on the thread that fetches.
 pub trait Progress {
-    /// One line worth knowing.
+    /// Reports one line.
     fn note(&mut self, line: &str);
-    /// A step of `bytes_total` bytes begins; the one before has ended.
+    /// Reports that a step of `bytes_total` bytes begins; the one before has ended.
     fn begin(&mut self, step: &str, bytes_total: u64);
-    /// The step stands at `bytes`, which may be less than the last time.
+    /// Reports that the step has reached `bytes`, which may be less than the last time.
     fn reached(&mut self, bytes: u64);
-    /// The step is done. Not called for a step that failed.
+    /// Reports that the step is done. Not called for a step that failed.
     fn end(&mut self);
 }
 
-/// Progress for a person at standard error: bars when it is a terminal, else one line per step.
+/// Returns a display on standard error: bars if it is a terminal, else one line per step.
 #[must_use]
 pub fn for_stderr() -> Box<dyn Progress> {
     if std::io::stderr().is_terminal() { Box::new(Bars::default()) } else { Box::new(Lines) }
 }
 
-/// Hears nothing.
+/// No display.
 #[derive(Debug, Default)]
 pub struct Quiet;
 
@@ -72,7 +72,7 @@ impl Progress for Bars {
     }
 }
 
-/// A line when a step begins.
+/// One line at the beginning of each step.
 #[derive(Debug, Default)]
 struct Lines;
 
@@ -90,7 +90,7 @@ impl Progress for Lines {
     fn end(&mut self) {}
 }
 
-/// Bytes as people read them: `58.4 MB`.
+/// Formats bytes for people: `58.4 MB`.
 #[must_use]
 pub(super) fn megabytes(bytes: u64) -> String {
     let tenths = bytes.div_ceil(100_000);
