@@ -56,7 +56,7 @@ impl Grammar {
         name
     }
 
-    /// Returns the name or literal of what matches `schema`.
+    /// Returns the part of a rule that matches `schema`: the name of a rule, or a literal.
     fn value(&mut self, schema: &Value, depth: usize) -> String {
         if let Some(options) = schema["enum"].as_array().filter(|options| !options.is_empty()) {
             let options: Vec<_> = options.iter().map(|option| literal(&option.to_string())).collect();

@@ -67,8 +67,8 @@ pub struct Espeak {
 }
 
 impl Espeak {
-    /// Opens the library: the file `library`, or else the system's own. Its data is in `data`, or else in the place of
-    /// its installation.
+    /// Opens the library: the file `library`, or else the system's own. The library's data is in `data`, or else in
+    /// the place of its installation.
     ///
     /// # Errors
     /// - [`ModelError::Missing`] if no library can be opened, or if its data or its American English voice is missing;

@@ -1,7 +1,7 @@
 //! Networks and their weights: one module per model, one trait per kind of model (the language model has none).
 //!
-//! The traits work on samples and tensors; no ring, session or turn occurs in them. Each stage worker owns its own
-//! instance, and instances may share their weights. The state of a caller is an argument of each call and is not kept.
+//! The traits work on samples and text, never on rings or units. Each stage worker owns its own instance, and instances
+//! may share their weights. The state of a caller is an argument of each call and is not kept.
 
 mod detector;
 pub mod espeak;

@@ -1,6 +1,6 @@
 //! Silero VAD: detects speech every 32 ms, for many callers in one call of the network.
 //!
-//! *Thread:* a `vad` worker · *Never:* blocks, no heap call after `load` · *Budget:* `endpoint_wait_ms_p99` of
+//! *Thread:* a `vad` worker · *Never:* blocks; calls the heap after `load` · *Budget:* `endpoint_wait_ms_p99` of
 //! the profile.
 //!
 //! # Source

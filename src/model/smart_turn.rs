@@ -1,6 +1,6 @@
 //! Smart Turn: estimates whether the speaker is done or only pauses.
 //!
-//! *Thread:* a stage worker · *Never:* no heap call of ours after `load`.
+//! *Thread:* a stage worker · *Never:* calls the heap on the Rust side after `load`.
 //!
 //! The audio should include about 200 ms of the silence after the last word, as in the network's training.
 //! The result is a hint: complete sentences are recognised in 95 % of the cases, but sentences cut in the

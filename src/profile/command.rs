@@ -40,7 +40,7 @@ pub enum ProfileCommand {
 /// Runs a command; prints to standard output.
 ///
 /// # Errors
-/// Those of reading a profile; [`ProfileError::Different`] from `compare`; [`ProfileError::Print`] if the
+/// The errors of reading a profile; [`ProfileError::Different`] from `compare`; [`ProfileError::Print`] if the
 /// output cannot be written.
 pub fn run(command: ProfileCommand) -> Result<(), ProfileError> {
     let machine = Machine::detect();

@@ -22,7 +22,7 @@ pub(super) struct Checksum {
 /// Returns the size and sum of the file at `path`.
 ///
 /// # Errors
-/// Those of opening and reading the file.
+/// Returns the error of opening or reading the file.
 pub(super) fn of_file(path: &Path) -> io::Result<Checksum> {
     copy(&mut File::open(path)?, &mut io::sink(), &mut |_| {})
 }
@@ -31,7 +31,7 @@ pub(super) fn of_file(path: &Path) -> io::Result<Checksum> {
 /// copied so far.
 ///
 /// # Errors
-/// Those of reading and of writing.
+/// Returns the error of reading or writing.
 pub(super) fn copy(
     from: &mut dyn Read,
     to: &mut dyn Write,

@@ -26,7 +26,7 @@ impl<'a> Fetcher<'a> {
     /// Creates a fetcher with an empty staging folder.
     ///
     /// # Errors
-    /// Those of writing to the cache folder.
+    /// Returns the error of writing to the cache folder.
     pub(super) fn new(dir: &'a Path, python: &'a Path) -> Result<Self, StoreError> {
         Ok(Self { dir, python, staging: StagingFolder::new(dir.join(".stage"))? })
     }

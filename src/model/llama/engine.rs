@@ -1,7 +1,7 @@
 //! The engine: several callers' completions, step by step, in one context.
 //!
-//! A step is one call of llama.cpp. It takes one token for every answer under way and a bounded number of tokens of
-//! the prompts being read, so a long prompt delays an answer by one chunk and not by its whole length.
+//! A step is one call of llama.cpp, with one token of every answer under way and a bounded number of tokens of the
+//! prompts being read. So a long prompt delays an answer by one chunk and not by its whole length.
 //!
 //! A completion runs while it has a slot, and any slot will do. The [queue](super::queue) decides which completions
 //! run; the [sequences](super::sequences) keep the tokens that need not be read again.

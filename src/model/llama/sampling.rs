@@ -15,7 +15,7 @@ use llama_cpp_2::token::data_array::LlamaTokenDataArray;
 pub struct Sampling {
     /// Divisor of the logits, `0.0..=2.0`; at 0 the likeliest token is always chosen.
     pub temperature: f32,
-    /// Probability that the smallest set of candidates sums up to, `0.0..=1.0`.
+    /// Total probability of the candidates, the smallest such set, `0.0..=1.0`.
     pub top_p: f32,
     /// Fraction of the likeliest token's probability below which tokens are left out, `0.0..=1.0`.
     pub min_p: f32,

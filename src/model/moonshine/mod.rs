@@ -1,6 +1,6 @@
 //! Moonshine tiny: English speech to text.
 //!
-//! *Thread:* an `stt` worker · *Never:* blocks; no heap call of ours after `load`, except where the caller's
+//! *Thread:* an `stt` worker · *Never:* blocks; calls the heap on the Rust side after `load`, except where the caller's
 //! transcript grows.
 //!
 //! The encoder takes the samples as they are. The decoder gives one token per run; its intermediate results

@@ -90,7 +90,7 @@ impl Bound {
     /// Runs the network on the first `rows` rows of the inputs.
     ///
     /// # Real-time
-    /// The worker that owns `self`. No heap call of ours.
+    /// The worker that owns `self`. No heap call on the Rust side.
     ///
     /// # Errors
     /// [`ModelError::Runtime`] if the library fails.

@@ -157,7 +157,7 @@ impl Graph {
     /// `outputs` are dropped, and the library makes the new ones.
     ///
     /// # Real-time
-    /// Any thread, several at once. No heap call of ours.
+    /// Any thread, several at once. No heap call on the Rust side.
     ///
     /// # Errors
     /// [`ModelError::Stale`] if `terminate` was stopped, [`ModelError::Runtime`] if the library fails. In

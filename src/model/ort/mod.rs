@@ -12,7 +12,7 @@
 //!
 //! # JUSTIFICATION
 //! All calls of ONNX Runtime are in this module and the files below it. The safe alternative is the crate
-//! `ort`. It was measured with 5 to 6 heap calls per run of the detector (0 here). It has no `Send` handle
+//! `ort`. That crate was measured with 5 to 6 heap calls per run of the detector (0 here), and has no `Send` handle
 //! that ends a run of another thread and outlives that run.
 
 #![expect(

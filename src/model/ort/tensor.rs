@@ -313,7 +313,7 @@ impl<T: Element> Tensor<T> {
         Ok(Self { value, shape, buffer })
     }
 
-    /// Gives the tensor another shape on the same memory. No heap call of ours; the elements stay as they
+    /// Gives the tensor another shape on the same memory. No heap call on the Rust side; the elements stay as they
     /// are.
     ///
     /// # Errors
