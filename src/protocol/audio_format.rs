@@ -13,16 +13,16 @@ const FORMATS: &str = "'audio/pcm', 'audio/pcmu' or 'audio/pcma'";
 /// A format as a client names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedFormat {
-    /// `audio/pcm`, which may come without a rate.
+    /// `audio/pcm`; `None` if the client names no rate.
     Pcm(Option<SampleRate>),
-    /// `audio/pcmu`.
+    /// `audio/pcmu`: G.711 μ-law, 8 kHz.
     Pcmu,
-    /// `audio/pcma`.
+    /// `audio/pcma`: G.711 A-law, 8 kHz.
     Pcma,
 }
 
 impl NamedFormat {
-    /// The format, of which PCM without a rate is at `default_rate`.
+    /// Returns the format; PCM without a rate gets `default_rate`.
     #[must_use]
     pub fn at(self, default_rate: SampleRate) -> AudioFormat {
         match self {
@@ -32,10 +32,10 @@ impl NamedFormat {
         }
     }
 
-    /// Reads a `format`. A type that is not there is PCM.
+    /// Reads a `format`. An absent type stands for PCM.
     ///
     /// # Source
-    /// `realtime_audio_formats.py`, openai 3.57.0, which knows PCM at 24000 Hz only. The other rates are ours.
+    /// `realtime_audio_formats.py`, openai 3.57.0, which has PCM at 24000 Hz only. The other rates are ours.
     pub(super) fn read(field: &Field<'_, '_>) -> Result<Self, Fault> {
         let fields = field.fields()?;
         let kind = fields.optional("type", |kind| match kind.text()? {

@@ -1,6 +1,6 @@
-//! Bounds of what a client sends; longer values are refused.
+//! Bounds on the values that a client sends; longer values are refused.
 
-/// Longest `event_id` of a client, bytes; it is kept until the event is answered.
+/// Longest `event_id` of a client, bytes; the id is kept until the event is answered.
 pub(super) const EVENT_ID_BYTES_MAX: usize = 512;
 
 /// Longest name of a model, voice or language, bytes.

@@ -11,50 +11,50 @@ use super::session_update::SessionUpdate;
 /// A client event that is well formed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientEvent {
-    /// The client's name for it, at most 512 bytes.
+    /// The client's name for the event, at most 512 bytes.
     pub event_id: Option<String>,
-    /// What it is.
+    /// Type of the event, with its members.
     pub kind: ClientEventKind,
 }
 
-/// What a client asks for. `input_audio_buffer.append` is not here: see [`super::Decoded::Append`].
+/// Type of a client event, with its members. `input_audio_buffer.append` is not here: see [`super::Decoded::Append`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientEventKind {
-    /// `session.update`.
+    /// The event `session.update`.
     SessionUpdate(Box<SessionUpdate>),
-    /// `input_audio_buffer.commit`.
+    /// The event `input_audio_buffer.commit`.
     Commit,
-    /// `input_audio_buffer.clear`.
+    /// The event `input_audio_buffer.clear`.
     Clear,
-    /// `conversation.item.create`.
+    /// The event `conversation.item.create`.
     ItemCreate {
         /// `None`: at the end. `Some("root")`: at the beginning. Else after the item with this id.
         previous_item_id: Option<String>,
-        /// The item.
+        /// The new item.
         item: Box<ClientItem>,
     },
-    /// `conversation.item.retrieve`.
+    /// The event `conversation.item.retrieve`.
     ItemRetrieve {
-        /// The item.
+        /// Id of the item.
         item_id: String,
     },
-    /// `conversation.item.delete`.
+    /// The event `conversation.item.delete`.
     ItemDelete {
-        /// The item.
+        /// Id of the item.
         item_id: String,
     },
-    /// `conversation.item.truncate`.
+    /// The event `conversation.item.truncate`.
     ItemTruncate {
-        /// The item, an answer that was spoken.
+        /// Id of the item, an answer that was spoken.
         item_id: String,
-        /// What of its audio the user has heard, milliseconds.
+        /// Audio of the item that the user has heard, milliseconds.
         audio_end_ms: u32,
     },
-    /// `response.create`.
+    /// The event `response.create`.
     ResponseCreate(Box<ResponseRequest>),
-    /// `response.cancel`.
+    /// The event `response.cancel`.
     ResponseCancel {
-        /// The response to cancel; `None`: the running one.
+        /// Id of the response to cancel; `None`: the running one.
         response_id: Option<String>,
     },
 }

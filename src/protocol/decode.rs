@@ -11,12 +11,11 @@ use super::error::{Fault, ProtocolError, quoted};
 use super::field::{Field, Fields};
 use super::shallow;
 
-/// Deepest nesting of arrays and objects. Ours; JSON schemas of tools stay below 20.
+/// Deepest nesting of arrays and objects. The limit is ours; JSON schemas of tools stay below 20.
 const DEPTH_MAX: usize = 64;
 
-/// Most commas, colons and opening brackets of a message: one parsed value takes 24 bytes, so this bounds
-/// what a message can make the parser allocate at 1.5 MiB beyond the message's own length. Base64 has none of
-/// them.
+/// Most commas, colons and opening brackets of a message. One parsed value takes 24 bytes, so the parser allocates at
+/// most 1.5 MiB beyond the message's own length. Base64 has none of these characters.
 const STRUCTURAL_CHARACTERS_MAX: usize = 65_536;
 
 /// Largest event other than an append and an item, bytes.
@@ -25,19 +24,19 @@ const EVENT_BYTES_MAX: usize = 1_024 * 1_024;
 /// Largest `conversation.item.create`, bytes: a picture of 6 MiB, or two minutes of audio at 24 kHz.
 const ITEM_EVENT_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
-/// Buffers above this are given back after the message that needed them, bytes.
+/// Largest buffer that is kept after a message, bytes.
 const KEPT_BYTES_MAX: usize = 64 * 1_024;
 
 /// A decoded message.
 #[derive(Debug, PartialEq)]
 pub enum Decoded<'a> {
-    /// `input_audio_buffer.append`, the only event with a weight.
+    /// The event `input_audio_buffer.append`.
     Append(Append<'a>),
     /// Any other event.
     Event(ClientEvent),
 }
 
-/// `input_audio_buffer.append`. The base64 has not been looked into.
+/// The event `input_audio_buffer.append`, its base64 not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Append<'a> {
     /// Base64 of mono, 16 bit, little-endian PCM; borrowed from the message unless it held an escape.
@@ -58,7 +57,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder with small buffers.
+    /// Makes a decoder with small buffers.
     #[must_use]
     pub fn new() -> Self {
         Self { input: Vec::new(), buffers: Buffers::with_max_depth(0, DEPTH_MAX), tape: Tape(Vec::new()) }
@@ -66,11 +65,12 @@ impl Decoder {
 
     /// Decodes one message.
     ///
-    /// Half a surrogate pair in a string becomes U+FFFD; of a repeated member the last one counts; members
-    /// that are not known are ignored.
+    /// Half a surrogate pair in a string becomes U+FFFD; of a repeated member the last one counts; unknown members are
+    /// ignored.
     ///
     /// # Errors
-    /// What is wrong, tied to the client's `event_id` where that can be read. The message had no effect then.
+    /// Returns the fault of the message, tied to the client's `event_id` if that can be read. The message had no effect
+    /// then.
     pub fn decode<'a>(&mut self, text: &'a str) -> Result<Decoded<'a>, ProtocolError> {
         if let Some(append) = shallow::flat_append(text) {
             return Ok(Decoded::Append(Append {
@@ -81,9 +81,9 @@ impl Decoder {
         self.parse(text)
     }
 
-    /// The same for every message, by the parser.
+    /// Decodes any message with the parser.
     fn parse<'a>(&mut self, text: &str) -> Result<Decoded<'a>, ProtocolError> {
-        // A short message cannot have that many.
+        // A short message cannot have too many.
         let found =
             if text.len() > STRUCTURAL_CHARACTERS_MAX { shallow::structural_characters(text) } else { 0 };
         if found > STRUCTURAL_CHARACTERS_MAX {
@@ -109,7 +109,7 @@ impl Decoder {
         Err(unparsed(fault, text))
     }
 
-    /// Copies the message to where the parser may write.
+    /// Copies the message into the buffer, which the parser may write to.
     fn load(&mut self, text: &str) {
         self.input.clear();
         self.input.reserve(text.len() + INPUT_PADDING);
@@ -120,7 +120,7 @@ impl Decoder {
     /// Parses and reads the loaded message of `len` bytes.
     ///
     /// # Errors
-    /// The outer one: the message is not JSON. The inner one: the message is JSON, but no event.
+    /// Returns the outer error if the message is not JSON, and the inner one if the message is JSON but no event.
     fn read_input<'a>(&mut self, len: usize) -> Result<Result<Decoded<'a>, ProtocolError>, simd_json::Error> {
         let mut tape = std::mem::replace(&mut self.tape, Tape(Vec::new())).reset();
         let outcome = simd_json::fill_tape_padded(&mut self.input, len, &mut self.buffers, &mut tape)
@@ -151,7 +151,7 @@ impl fmt::Debug for Decoder {
     }
 }
 
-/// An error about a message that was not parsed.
+/// Makes the error for a message that was not parsed.
 fn unparsed(fault: Fault, text: &str) -> ProtocolError {
     ProtocolError::from(fault).with_event_id(shallow::recover_event_id(text))
 }

@@ -11,16 +11,16 @@ use crate::audio::AudioFormat;
 use super::id::{EventId, ItemId, ResponseId};
 use super::server_event::ServerEvent;
 
-/// Where the samples of one `response.output_audio.delta` belong.
+/// Place and format of the samples of one `response.output_audio.delta`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AudioDelta {
-    /// The response.
+    /// Id of the response.
     pub response: ResponseId,
-    /// Its item.
+    /// Id of the item in the response.
     pub item: ItemId,
-    /// Which of the response's items, counted from 0.
+    /// Index of the item in the response, from 0.
     pub output_index: u32,
-    /// What the samples become.
+    /// Format of the samples on the wire.
     pub format: AudioFormat,
 }
 
@@ -30,13 +30,13 @@ const _: () =
 /// Samples that are companded at once. A multiple of 3, so that pieces are whole base64 quanta.
 const COMPANDED_SAMPLES: usize = 480;
 
-/// Bytes of an audio delta around its base64, at most: names and ids.
+/// Most bytes of an audio delta around its base64: names and ids.
 const AROUND_BYTES_MAX: usize = 350;
 
 /// Appends one `response.output_audio.delta` with these samples (mono, at the format's rate) to `out`.
 ///
-/// One pass, no intermediate buffer but 480 bytes on the stack for G.711; one heap call at most, none if
-/// `out` has room.
+/// The function makes one pass over the samples, and one heap call at most: none if `out` has room. The only
+/// intermediate buffer is 480 bytes on the stack, for G.711.
 pub fn encode_audio_delta(delta: &AudioDelta, event_id: EventId, samples: &[i16], out: &mut String) {
     out.reserve(AROUND_BYTES_MAX + (samples.len() * delta.format.sample_bytes()).div_ceil(3) * 4);
     out.push_str(r#"{"type":"response.output_audio.delta","event_id":""#);
@@ -44,11 +44,11 @@ pub fn encode_audio_delta(delta: &AudioDelta, event_id: EventId, samples: &[i16]
     out.push_str(r#"","response_id":""#);
     out.push_str(delta.response.as_str());
     out.push_str(r#"","item_id":""#);
-    // Both ids were made here: letters, digits and underscores, nothing to escape.
+    // The server made both ids: letters, digits and underscores, nothing to escape.
     out.push_str(delta.item.as_str());
     out.push_str(r#"","output_index":"#);
     match delta.output_index {
-        // Almost every answer: formatting would cost a sixth of the delta.
+        // The index of almost every answer; formatting would cost a sixth of the delta.
         0 => out.push('0'),
         index => write!(out, "{index}").expect("a String takes everything"),
     }
@@ -83,7 +83,7 @@ struct Stamped<'a> {
     members: &'a ServerEvent,
 }
 
-/// serde_json writes text only, each piece whole characters.
+/// Writer that appends to a `String`. serde_json writes text only, each piece whole characters.
 struct Appender<'a>(&'a mut String);
 
 impl io::Write for Appender<'_> {
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(out, format!("kept {expected}"));
     }
 
-    /// RC-028, RC-068: one byte per sample in G.711, also where a delta is longer than what is companded at once.
+    /// RC-028, RC-068: one byte per sample in G.711, also in a delta that is companded in several pieces.
     #[test]
     fn an_audio_delta_is_in_the_format_that_it_names() {
         let (response, item) = (ResponseId::fresh(), ItemId::fresh());

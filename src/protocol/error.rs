@@ -1,4 +1,4 @@
-//! What can be wrong with what a client sends, and how that is said on the wire.
+//! Faults of a client's messages, and their form on the wire.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -7,26 +7,26 @@ use crate::limits::APPEND_BYTES_MAX;
 /// Longest piece of the client's own text that an error message repeats, bytes.
 const QUOTE_BYTES_MAX: usize = 80;
 
-/// What is wrong. The text is the wire's `message`; [`Fault::code`], [`Fault::kind`] and [`Fault::param`] are
-/// the rest.
+/// A fault of a client's message, or a reason to refuse it. The text is the wire's `message`; [`Fault::code`],
+/// [`Fault::kind`] and [`Fault::param`] are its other members.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// Not JSON, or nested deeper than the parser goes.
     #[error("the message is not valid JSON: {detail}")]
     NotJson {
-        /// What the parser said.
+        /// The parser's message.
         detail: String,
     },
-    /// More punctuation than a message may have.
+    /// More structural characters than a message may have.
     #[error("the message has {found} structural characters, at most {allowed} are allowed")]
     TooComplex {
         /// Commas, colons and opening brackets.
         found: usize,
-        /// How many may be.
+        /// Structural characters allowed.
         allowed: usize,
     },
-    /// An event other than an append that is larger than one of its type may be.
+    /// An event other than an append, larger than its type may be.
     #[error("the event has {found} bytes, at most {allowed} are allowed for this event")]
     EventTooLarge {
         /// Bytes of the message.
@@ -37,39 +37,39 @@ pub enum Fault {
     /// JSON, but not an object.
     #[error("the message is {found}, expected an object with a 'type'")]
     NotAnObject {
-        /// What it is.
+        /// JSON type found.
         found: &'static str,
     },
     /// A binary WebSocket message.
     #[error("found a binary message, expected JSON text")]
     BinaryMessage,
-    /// A field that must be there is not.
+    /// A required field that is missing.
     #[error("missing required parameter '{param}'")]
     Missing {
         /// Path of the field.
         param: String,
     },
-    /// A field has the wrong JSON type.
+    /// A field of the wrong JSON type.
     #[error("'{param}' is {found}, expected {expected}")]
     WrongType {
         /// Path of the field.
         param: String,
         /// JSON type found.
         found: &'static str,
-        /// What is accepted.
+        /// Accepted types or values.
         expected: &'static str,
     },
-    /// A field has the right type and a value that is not accepted.
+    /// A field of the right type whose value is not accepted.
     #[error("'{param}' is {found}, expected {expected}")]
     WrongValue {
         /// Path of the field.
         param: String,
         /// The value, shortened.
         found: String,
-        /// What is accepted.
+        /// Accepted types or values.
         expected: String,
     },
-    /// A text is longer than allowed.
+    /// A text that is longer than allowed.
     #[error("'{param}' has {found} bytes, at most {allowed} are allowed")]
     TooLong {
         /// Path of the field.
@@ -79,14 +79,14 @@ pub enum Fault {
         /// Bytes allowed.
         allowed: usize,
     },
-    /// Part of the reference, not of this version.
+    /// A part of the reference that this version lacks.
     #[error("{feature} is not implemented; supported: {supported}")]
     NotImplemented {
         /// Path of the field.
         param: String,
-        /// What was asked for.
+        /// Feature that the client asked for.
         feature: String,
-        /// What can be had instead.
+        /// Feature to use instead.
         supported: &'static str,
     },
     /// The audio of an append is not base64.
@@ -110,22 +110,22 @@ pub enum Fault {
         /// Audio in the buffer.
         audio_ms: u32,
     },
-    /// A second response while one is running.
+    /// A second response while another one is running.
     #[error("response {active} is in progress; wait until it is done or cancel it")]
     ActiveResponse {
-        /// The running response.
+        /// Id of the running response.
         active: String,
     },
     /// A cancel with nothing to cancel.
     #[error("Cancellation failed: no active response found; {found}")]
     NothingToCancel {
-        /// Which response was asked for, and which is running.
+        /// The response that the client named, and the running one.
         found: String,
     },
     /// An item that is not in the conversation.
     #[error("item {found} is not in the conversation")]
     ItemNotFound {
-        /// `error.code`: clients know one for each event.
+        /// The wire's `error.code`, which depends on the event.
         code: &'static str,
         /// Path of the field.
         param: String,
@@ -138,12 +138,12 @@ pub enum Fault {
         /// The id, in quotes, shortened.
         found: String,
     },
-    /// A truncate beyond the audio that was sent, or that the last one has left.
+    /// A truncate beyond the audio that was sent, or that the last truncate has left.
     #[error("'audio_end_ms' is {found_ms}, but the item has only {sent_ms} ms of audio")]
     NotSent {
-        /// What was asked for.
+        /// Length that the client asked for, milliseconds.
         found_ms: u32,
-        /// What there is.
+        /// Audio of the item, milliseconds.
         sent_ms: u32,
     },
     /// An event for connections on which the server plays the audio.
@@ -157,18 +157,18 @@ pub enum Fault {
     CallNotFound {
         /// Path of the field.
         param: String,
-        /// The call's name, in quotes, shortened.
+        /// The call's id, in quotes, shortened.
         found: String,
     },
     /// A second output of a call, or a second call of one name.
     #[error("function call {found} has {what} already")]
     CallTaken {
-        /// The call's name, in quotes, shortened.
+        /// The call's id, in quotes, shortened.
         found: String,
-        /// What it has.
+        /// The thing that the call has already.
         what: &'static str,
     },
-    /// A picture, and the language model has no eyes.
+    /// A picture for a language model that reads none.
     #[error("the language model of this server sees no images")]
     ImagesNotSeen {
         /// Path of the field.
@@ -183,7 +183,7 @@ pub enum Fault {
     /// Audio of an item while other audio is not committed.
     #[error("audio of an item can not be heard while the user is speaking, or has audio in the buffer")]
     Speaking,
-    /// Audio of an item that ends in the middle of a sample, or is none.
+    /// Audio of an item that is empty, or ends in the middle of a sample.
     #[error("'audio' holds {found} bytes, expected whole samples of {sample_bytes} bytes")]
     ItemSamples {
         /// Bytes after decoding.
@@ -194,16 +194,16 @@ pub enum Fault {
     /// More responses at once than a session may have.
     #[error("{running} responses out of band are running, at most {running} are allowed")]
     TooManyResponses {
-        /// How many are running.
+        /// Number of running responses.
         running: usize,
     },
-    /// A response in a session that has none.
+    /// A response in a session of type `transcription`.
     #[error("a session of type 'transcription' has no responses")]
     NoResponses,
     /// Another type of session after the session has begun.
     #[error("the session is of type '{current}' and cannot change that any more")]
     KindFixed {
-        /// The type.
+        /// Type of the session.
         current: &'static str,
     },
     /// An item id that is taken.
@@ -222,16 +222,16 @@ pub enum Fault {
         /// Path of the field.
         param: &'static str,
     },
-    /// The pool has no free unit.
+    /// A connection while no unit is free.
     #[error("all {units} session slots are in use; close one and try again")]
     SessionLimit {
-        /// Size of the pool.
+        /// Number of units.
         units: usize,
     },
-    /// The session has lasted as long as it may.
+    /// The session has reached its maximum length.
     #[error("the session has reached its maximum length of {seconds} s")]
     SessionExpired {
-        /// The maximum.
+        /// Maximum length, seconds.
         seconds: u64,
     },
     /// The server is going down.
@@ -240,19 +240,19 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// `error.type` on the wire.
+    /// Returns the wire's `error.type`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.on_wire().kind
     }
 
-    /// `error.code` on the wire. Names of the OpenAI API where it has one.
+    /// Returns the wire's `error.code`: the name of the OpenAI API if there is one.
     #[must_use]
     pub fn code(&self) -> Option<&'static str> {
         self.on_wire().code
     }
 
-    /// `error.param` on the wire: the path of the field that is wrong.
+    /// Returns the wire's `error.param`: the path of the field that is wrong.
     #[must_use]
     pub fn param(&self) -> Option<&str> {
         self.on_wire().param
@@ -289,7 +289,8 @@ impl Fault {
             Self::KindFixed { .. } => invalid("cannot_update_session_type", Some("session.type")),
             Self::ItemExists { .. } => invalid("item_create_duplicate_item_id", Some("item.id")),
             Self::VoiceFixed { param, .. } => invalid("cannot_update_voice", Some(param)),
-            // The reference has no name for it. Source: huggingface/speech-to-speech 9f59bc7, `websocket_router.py`.
+            // The reference has no code for this fault.
+            // Source: huggingface/speech-to-speech 9f59bc7, `websocket_router.py`.
             Self::SessionLimit { .. } => OnWire { kind: "session_limit_reached", code: None, param: None },
             Self::SessionExpired { .. } => invalid("session_expired", None),
             Self::ShuttingDown => {
@@ -306,12 +307,12 @@ struct OnWire<'a> {
     param: Option<&'a str>,
 }
 
-/// An `invalid_request_error`: almost every fault is the client's.
+/// Makes an `invalid_request_error`, the kind of almost every fault.
 const fn invalid<'a>(code: &'static str, param: Option<&'a str>) -> OnWire<'a> {
     OnWire { kind: "invalid_request_error", code: Some(code), param }
 }
 
-/// One `error` event: what is wrong, and with which client event.
+/// One `error` event: the fault, and the client event that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct ProtocolError {
@@ -320,20 +321,20 @@ pub struct ProtocolError {
 }
 
 impl ProtocolError {
-    /// The same error, tied to the client event with this id.
+    /// Ties the error to the client event with this id.
     #[must_use]
     pub fn with_event_id(mut self, event_id: Option<&str>) -> Self {
         self.event_id = event_id.map(Into::into);
         self
     }
 
-    /// What is wrong.
+    /// Returns the fault.
     #[must_use]
     pub const fn fault(&self) -> &Fault {
         &self.fault
     }
 
-    /// Id that the client gave the event, if it could be read.
+    /// Returns the id that the client gave the event; `None` without a readable one.
     #[must_use]
     pub fn event_id(&self) -> Option<&str> {
         self.event_id.as_deref()
@@ -346,7 +347,7 @@ impl From<Fault> for ProtocolError {
     }
 }
 
-/// The wire's `error`.
+/// Writes the wire's `error`.
 impl Serialize for ProtocolError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let OnWire { kind, code, param } = self.fault.on_wire();
@@ -360,7 +361,7 @@ impl Serialize for ProtocolError {
     }
 }
 
-/// A piece of the client's own text, in quotes, short enough for an error message.
+/// Quotes a piece of the client's own text, cut short for an error message.
 pub(crate) fn quoted(text: &str) -> String {
     if text.len() <= QUOTE_BYTES_MAX {
         return format!("'{text}'");

@@ -1,4 +1,4 @@
-//! Typed access to a parsed event that knows the path of every value, for the `param` of errors.
+//! Typed access to a parsed event, with the path of every value for the `param` of errors.
 
 use std::ops::RangeInclusive;
 
@@ -7,21 +7,20 @@ use simd_json::tape;
 
 use super::error::{Fault, quoted};
 
-/// A field of an update. `null` is not the same as absent: it puts the field back to what it is when nobody
-/// sets it.
+/// A field of an update. `null` differs from an absent field: `null` sets the field back to its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Patch<T> {
-    /// Absent: as it was.
+    /// The field is absent and keeps its value.
     #[default]
     Keep,
-    /// `null`.
+    /// The field is `null` and goes back to its default.
     Clear,
-    /// A value.
+    /// The field has a new value.
     Set(T),
 }
 
 impl<T> Patch<T> {
-    /// The value that was set.
+    /// Returns the value that was set.
     pub fn set(self) -> Option<T> {
         match self {
             Self::Set(value) => Some(value),
@@ -29,7 +28,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// The change with another value in it.
+    /// Returns the change with its value converted by `make`.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Patch<U> {
         match self {
             Self::Keep => Patch::Keep,
@@ -38,7 +37,7 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Writes the change into `field`, where `cleared` is the value that `null` stands for.
+    /// Writes the change into `field`. `cleared` makes the value that `null` stands for.
     pub fn apply(self, field: &mut T, cleared: impl FnOnce() -> T) {
         match self {
             Self::Keep => {}
@@ -48,21 +47,21 @@ impl<T> Patch<T> {
     }
 }
 
-/// One value of the event and where it stands.
+/// One value of the event, with its path.
 #[derive(Debug)]
 pub(super) struct Field<'t, 'i> {
     value: tape::Value<'t, 'i>,
     path: String,
 }
 
-/// One object of the event and where it stands.
+/// One object of the event, with its path.
 pub(super) struct Fields<'t, 'i> {
     object: tape::Object<'t, 'i>,
     path: String,
 }
 
 impl<'t, 'i> Fields<'t, 'i> {
-    /// The event itself.
+    /// Returns the members of the event itself.
     pub(super) fn root(value: tape::Value<'t, 'i>) -> Result<Self, Fault> {
         match value.as_object() {
             Some(object) => Ok(Self { object, path: String::new() }),
@@ -70,18 +69,18 @@ impl<'t, 'i> Fields<'t, 'i> {
         }
     }
 
-    /// Path of the member `name`.
+    /// Returns the path of the member `name`.
     pub(super) fn path(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// The member `name`, `null` included; of a repeated member the last one counts.
+    /// Returns the member `name`, also one that is `null`. Of a repeated member the last one counts.
     fn member(&self, name: &str) -> Option<Field<'t, 'i>> {
         let (_, value) = self.object.iter().filter(|(key, _)| *key == name).last()?;
         Some(Field { value, path: self.path(name) })
     }
 
-    /// Absent, `null`, or what `read` makes of the value.
+    /// Reads the member `name` with `read`, unless the member is absent or `null`.
     pub(super) fn patch<T>(
         &self,
         name: &str,
@@ -94,7 +93,7 @@ impl<'t, 'i> Fields<'t, 'i> {
         }
     }
 
-    /// What `read` makes of the value; `None` if it is absent or `null`.
+    /// Reads the member `name` with `read`; `None` if the member is absent or `null`.
     pub(super) fn optional<T>(
         &self,
         name: &str,
@@ -103,7 +102,7 @@ impl<'t, 'i> Fields<'t, 'i> {
         self.patch(name, read).map(Patch::set)
     }
 
-    /// What `read` makes of the value, which must be there (and is of the wrong type if it is `null`).
+    /// Reads the member `name` with `read`. An absent member is a fault, and `null` is a value of the wrong type.
     pub(super) fn required<T>(
         &self,
         name: &str,
@@ -112,7 +111,7 @@ impl<'t, 'i> Fields<'t, 'i> {
         read(&self.member(name).ok_or_else(|| Fault::Missing { param: self.path(name) })?)
     }
 
-    /// Every member, in the order of the message.
+    /// Iterates over all members, in the order of the message.
     pub(super) fn members(&self) -> impl Iterator<Item = (&'i str, Field<'t, 'i>)> + '_ {
         self.object.iter().map(|(name, value)| (name, Field { value, path: self.path(name) }))
     }
@@ -127,7 +126,7 @@ impl<'t, 'i> Field<'t, 'i> {
         self.value.into_string().ok_or_else(|| self.wrong_type("a string"))
     }
 
-    /// A string of at most `allowed` bytes.
+    /// Reads a string of at most `allowed` bytes.
     pub(super) fn text_up_to(&self, allowed: usize) -> Result<&'i str, Fault> {
         let text = self.text()?;
         if text.len() > allowed {
@@ -136,7 +135,7 @@ impl<'t, 'i> Field<'t, 'i> {
         Ok(text)
     }
 
-    /// A string of at most `allowed` bytes, owned.
+    /// Reads a string of at most `allowed` bytes and copies it.
     pub(super) fn owned_up_to(&self, allowed: usize) -> Result<String, Fault> {
         self.text_up_to(allowed).map(ToOwned::to_owned)
     }
@@ -174,7 +173,7 @@ impl<'t, 'i> Field<'t, 'i> {
         Ok(Fields { object, path: self.path.clone() })
     }
 
-    /// The elements of an array, with their index in the path.
+    /// Reads the elements of an array, each with its index in the path.
     pub(super) fn elements(&self) -> Result<Vec<Field<'t, 'i>>, Fault> {
         let array = self.value.as_array().ok_or_else(|| self.wrong_type("an array"))?;
         let element = |(at, value)| Field { value, path: format!("{}[{at}]", self.path) };
@@ -185,7 +184,7 @@ impl<'t, 'i> Field<'t, 'i> {
         self.value.as_str().is_some()
     }
 
-    /// The value as it is, for what is kept and shown without being looked into.
+    /// Returns the value unchanged, for fields that are kept and shown but not interpreted.
     pub(super) fn json(&self) -> serde_json::Value {
         json(self.value)
     }
@@ -198,7 +197,7 @@ impl<'t, 'i> Field<'t, 'i> {
         Fault::WrongValue { param: self.path.clone(), found: found.into(), expected: expected.into() }
     }
 
-    /// A string that is none of the words that are accepted here.
+    /// Makes the fault for a string that is none of the accepted words.
     pub(super) fn wrong_word(&self, found: &str, expected: impl Into<String>) -> Fault {
         self.wrong_value(quoted(found), expected)
     }
@@ -208,7 +207,7 @@ impl<'t, 'i> Field<'t, 'i> {
     }
 }
 
-/// Recursion is bounded by the depth that the parser allows.
+/// Converts the value. The parser's limit on the depth bounds the recursion.
 fn json(value: tape::Value<'_, '_>) -> serde_json::Value {
     if let Some(object) = value.as_object() {
         return object.iter().map(|(name, value)| (name.to_owned(), json(value))).collect();

@@ -19,7 +19,7 @@ macro_rules! wire_id {
                 Self(format!(concat!($prefix, "{}"), Uuid::new_v4().simple()).into())
             }
 
-            /// The id on the wire.
+            /// Returns the id as the wire carries it.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -47,19 +47,19 @@ macro_rules! wire_id {
 }
 
 wire_id!(
-    /// One session, `sess_…`.
+    /// Id of one session, `sess_…`.
     SessionId, "sess_"
 );
 wire_id!(
-    /// The default conversation of a session, `conv_…`.
+    /// Id of the default conversation of a session, `conv_…`.
     ConversationId, "conv_"
 );
 wire_id!(
-    /// One response, `resp_…`.
+    /// Id of one response, `resp_…`.
     ResponseId, "resp_"
 );
 wire_id!(
-    /// One item of the conversation: `item_…`, or the client's own name for an item that it created.
+    /// Id of one item of the conversation: `item_…`, or the client's own name for an item that it created.
     ItemId, "item_"
 );
 
@@ -67,19 +67,19 @@ impl ItemId {
     /// Longest id that a client may choose, bytes.
     pub const BYTES_MAX: usize = 64;
 
-    /// The id that a client chose; it must have checked [`Self::BYTES_MAX`].
+    /// Wraps the id that a client chose. The caller must have checked the length against [`Self::BYTES_MAX`].
     pub(crate) fn of_client(id: &str) -> Self {
         debug_assert!(!id.is_empty() && id.len() <= Self::BYTES_MAX);
         Self(id.into())
     }
 }
 
-/// Longest name that we give a function call, bytes: what OpenAI takes. LiveKit's agents answer a call with a longer
-/// one under another name.
+/// Longest name that the server gives a function call, bytes: the limit of OpenAI's API. LiveKit's agents answer a call
+/// with a longer name under another name.
 const CALL_ID_BYTES_MAX: usize = 32;
 
-/// A new name of a function call, `call_…` and 102 random bits in hexadecimal. Names of the model server are not used: some
-/// repeat themselves.
+/// Makes a new name for a function call: `call_…` and 102 random bits in hexadecimal. The names of the model server are
+/// not used, since some servers repeat theirs.
 #[must_use]
 pub fn fresh_call_id() -> String {
     let mut id = format!("call_{}", Uuid::new_v4().simple());
@@ -87,7 +87,7 @@ pub fn fresh_call_id() -> String {
     id
 }
 
-/// A new name of a segment of a transcript, `seg_…`.
+/// Makes a new name for a segment of a transcript, `seg_…`.
 #[must_use]
 pub fn fresh_segment_id() -> String {
     format!("seg_{}", Uuid::new_v4().simple())
@@ -109,23 +109,23 @@ impl Serialize for EventId {
     }
 }
 
-/// Gives every server event of one connection its id: 80 bits drawn once, then a counter of 48 bits.
+/// Source of the ids of one connection's server events: 80 bits drawn once, then a counter of 48 bits.
 #[derive(Clone, Debug)]
 pub struct EventIds {
     next: u128,
 }
 
 impl EventIds {
-    /// Bits of the counter: at a million events per second it lasts nine years.
+    /// Bits of the counter, which lasts nine years at a million events per second.
     const COUNTER_BITS: u32 = 48;
 
-    /// A new sequence. The only call that asks the system for random bits.
+    /// Begins a new sequence. This draws the random bits from the system; [`Self::fresh`] only counts.
     #[must_use]
     pub fn new() -> Self {
         Self { next: Uuid::new_v4().as_u128() >> Self::COUNTER_BITS << Self::COUNTER_BITS }
     }
 
-    /// The next id.
+    /// Returns the next id.
     #[must_use]
     pub const fn fresh(&mut self) -> EventId {
         let id = EventId(self.next);

@@ -1,4 +1,4 @@
-//! Items of a conversation: what stands in one, how a client writes one, how the server shows one.
+//! Items of a conversation: their content, how a client writes them and how the server shows them.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
@@ -13,11 +13,11 @@ use super::id::{ItemId, fresh_call_id};
 /// Largest picture of a client, bytes of its `data:` URL.
 const IMAGE_BYTES_MAX: usize = 6 * 1_024 * 1_024;
 
-/// Pictures that vision models read. Source: `realtime_conversation_item_user_message.py`, openai 3.57.0, for PNG and JPEG;
-/// the hosted models and vLLM read WebP and GIF too.
+/// Types of pictures that vision models read. Source: `realtime_conversation_item_user_message.py`, openai 3.57.0, for
+/// PNG and JPEG; the hosted models and vLLM read WebP and GIF too.
 const IMAGE_TYPES: [&str; 4] = ["png", "jpeg", "webp", "gif"];
 
-/// Who says a message.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
@@ -30,7 +30,7 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    /// The wire's `role`.
+    /// Returns the wire's `role`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,40 +47,40 @@ impl Speaker {
 pub enum ItemStatus {
     /// Still being filled.
     InProgress,
-    /// Whole.
+    /// Complete, nothing missing.
     Completed,
     /// Broken off.
     Incomplete,
 }
 
-/// One item.
+/// One item of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its id.
+    /// Id of the item.
     pub id: ItemId,
-    /// Its state.
+    /// State of the item.
     pub status: ItemStatus,
-    /// What it is.
+    /// Content of the item.
     pub body: ItemBody,
 }
 
-/// What an item is.
+/// Content of an item, by the type of the item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ItemBody {
-    /// `message`.
+    /// A message, `message`.
     Message {
-        /// Who says it.
+        /// Author of the message.
         speaker: Speaker,
-        /// Its parts.
+        /// Parts of the message.
         content: Vec<Content>,
     },
-    /// `function_call`: by the model, or by a client that brings a conversation along.
+    /// A call, `function_call`: by the model, or by a client that brings a conversation along.
     Call(FunctionCall),
-    /// `function_call_output`: what came of a call.
+    /// The result of a call, `function_call_output`.
     Output {
-        /// The call's name.
+        /// Id of the call.
         call_id: String,
-        /// In the client's words.
+        /// Result in the client's words.
         output: String,
     },
 }
@@ -88,33 +88,33 @@ pub enum ItemBody {
 /// One part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// `input_text`.
+    /// Written text of the user or the system, `input_text`.
     InputText(String),
-    /// `input_audio`: the transcript once it is there. Samples are not kept.
+    /// Speech of the user, `input_audio`: the transcript, `None` until there is one. Samples are not kept.
     InputAudio(Option<String>),
-    /// `input_audio` without a word, which the model is told of: the user's silence was the turn.
+    /// Silence of the user that was a turn, `input_audio` without a word. The prompt mentions the silence.
     Silence,
-    /// `input_image`.
+    /// A picture, `input_image`.
     InputImage {
         /// A `data:` URL, or an address.
         url: String,
-        /// How closely the model looks.
+        /// Level of detail for the model: `auto`, `low` or `high`.
         detail: &'static str,
     },
-    /// `output_text`.
+    /// Written text of the model, `output_text`.
     OutputText(String),
-    /// `output_audio`, by the text of what is spoken.
+    /// Speech of the model, `output_audio`, as text.
     OutputAudio(String),
 }
 
 /// An item made by a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientItem {
-    /// The client's id for it.
+    /// Id that the client chose; `None`: the server makes one.
     pub id: Option<ItemId>,
-    /// What it is.
+    /// Content of the item.
     pub body: ItemBody,
-    /// Base64 of the audio of its first `input_audio` part that has no transcript.
+    /// Base64 of the audio of the `input_audio` part without a transcript. An item has at most one such part.
     pub audio: Option<String>,
 }
 
@@ -211,7 +211,7 @@ fn read_part(part: &Fields<'_, '_>, speaker: Speaker, audio: &mut Option<String>
         }
         (Speaker::User, "input_image") => read_image(part),
         (Speaker::Assistant, "output_text") => text().map(Content::OutputText),
-        // Of what the model has said only the words are kept.
+        // Only the words of the model's speech are kept.
         (Speaker::Assistant, "output_audio") => {
             part.required("transcript", |text| text.owned_up_to(TEXT_BYTES_MAX)).map(Content::OutputAudio)
         }
@@ -247,13 +247,13 @@ fn is_image(url: &str) -> bool {
 }
 
 impl Item {
-    /// A message of the model, whose parts are still to come.
+    /// Makes a message of the model.
     #[must_use]
     pub const fn answer(id: ItemId, status: ItemStatus, content: Vec<Content>) -> Self {
         Self { id, status, body: ItemBody::Message { speaker: Speaker::Assistant, content } }
     }
 
-    /// A user's message that was heard.
+    /// Makes a message of the user from speech.
     #[must_use]
     pub fn heard(id: ItemId, status: ItemStatus, content: Content) -> Self {
         Self { id, status, body: ItemBody::Message { speaker: Speaker::User, content: vec![content] } }

@@ -1,8 +1,8 @@
 //! The OpenAI Realtime wire format: text in, typed events out, and back.
 //!
-//! Follows the published types of the `openai` Python package, 3.57.0 (`openai/types/realtime`). This module
-//! knows bytes and names; what an event does is the business of [`crate::session`]. It reads no clock, does
-//! no I/O and never panics on anything that a client can send.
+//! Follows the published types of the `openai` Python package, 3.57.0 (`openai/types/realtime`). This module handles
+//! bytes and names; [`crate::session`] handles the effect of an event. The module reads no clock, does no I/O and never
+//! panics on anything that a client can send.
 //!
 //! - [`Decoder`]: one text message → [`Decoded`] or one [`ProtocolError`].
 //! - [`ServerEvent::encode`] and [`encode_audio_delta`]: typed event → compact JSON in the caller's buffer.

@@ -1,5 +1,5 @@
-//! What a session and a `response.create` say alike of answers: modality, limit, voice; and the stored prompt that
-//! neither takes.
+//! Fields that `session.update` and `response.create` share: modality, limit and voice, and the stored prompt that both
+//! refuse.
 
 use serde::ser::{Serialize, Serializer};
 
@@ -7,25 +7,25 @@ use super::bound::NAME_BYTES_MAX;
 use super::error::Fault;
 use super::field::{Field, Fields};
 
-/// Most tokens of one response that can be asked for. Source: `realtime_response_create_params.py`, openai
-/// 3.57.0.
+/// Largest limit on the tokens of one response that a client can set. Source: `realtime_response_create_params.py`,
+/// openai 3.57.0.
 const TOKENS_MAX: u32 = 4_096;
 
-/// What the model answers with.
+/// Form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modality {
     /// `["audio"]`: speech and its transcript.
     Audio,
-    /// `["text"]`.
+    /// `["text"]`: text only.
     Text,
 }
 
-/// `max_output_tokens`.
+/// The limit `max_output_tokens`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxTokens {
-    /// `"inf"`: what the model server allows.
+    /// `"inf"`: as many as the model server allows.
     Unlimited,
-    /// At most this many, `1..=4096`.
+    /// At most this many tokens, `1..=4096`.
     AtMost(u32),
 }
 
@@ -44,7 +44,7 @@ impl Modality {
         }
     }
 
-    /// The wire's `output_modalities`.
+    /// Returns the wire's `output_modalities`.
     pub(super) const fn on_wire(self) -> [&'static str; 1] {
         match self {
             Self::Audio => ["audio"],
@@ -83,7 +83,7 @@ pub(super) fn voice(field: &Field<'_, '_>) -> Result<String, Fault> {
     field.fields()?.required("id", |id| id.owned_up_to(NAME_BYTES_MAX))
 }
 
-/// Refuses a `prompt` that is stored somewhere else.
+/// Refuses a stored `prompt`, which this server does not have.
 pub(super) fn refuse_stored_prompt(fields: &Fields<'_, '_>) -> Result<(), Fault> {
     let refused = fields.optional("prompt", |prompt| {
         Err::<(), _>(prompt.not_implemented("a stored prompt", "'instructions'"))

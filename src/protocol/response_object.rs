@@ -1,4 +1,4 @@
-//! The response as the server shows it, and what things cost.
+//! The response as the server shows it, and the usage of responses and transcriptions.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
@@ -12,37 +12,37 @@ use super::item::{Item, ItemStatus};
 use super::output::{MaxTokens, Modality};
 use super::wire::seconds;
 
-/// A response, as it is at that moment.
+/// State of a response at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseObject {
-    /// Its id.
+    /// Id of the response.
     pub id: ResponseId,
-    /// Where the answer goes; `None`: nowhere.
+    /// Conversation that the answer becomes part of; `None`: none.
     pub conversation: Option<ConversationId>,
-    /// How it stands.
+    /// Status of the response.
     pub status: ResponseStatus,
-    /// What it consists of so far.
+    /// Items of the response so far.
     pub output: Vec<Item>,
-    /// What it consists of.
+    /// Form of the answer.
     pub modality: Modality,
-    /// Limit of the answer.
+    /// Limit of the answer, tokens.
     pub tokens_max: MaxTokens,
-    /// Format of its audio.
+    /// Format of the answer's audio.
     pub format: AudioFormat,
     /// Name of the voice.
     pub voice: String,
-    /// The client's own.
+    /// The client's own data, from its request.
     pub metadata: Option<Map<String, Value>>,
-    /// What it cost; only at the end.
+    /// Usage of the response; `None` until its end.
     pub usage: Option<Usage>,
 }
 
 /// Status of a response with its details. Every response ends in exactly one of the last four.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResponseStatus {
-    /// Running.
+    /// The response is running.
     InProgress,
-    /// The model was done.
+    /// The model has finished its answer.
     Completed,
     /// Stopped by the user's voice or by the client.
     Cancelled(StatusDetails),
@@ -52,36 +52,37 @@ pub enum ResponseStatus {
     Failed(ErrorObject),
 }
 
-/// Why a response did not complete: `status_details.reason`.
+/// Reason for an incomplete response: `status_details.reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusDetails {
     /// The user began to speak.
     TurnDetected,
-    /// The client asked for it.
+    /// The client cancelled the response.
     ClientCancelled,
     /// `max_output_tokens` was reached.
     MaxOutputTokens,
-    /// The model server's filter cut it.
+    /// The model server's content filter cut the answer.
     ContentFilter,
 }
 
 /// An error inside another event.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ErrorObject {
-    /// `error.type`.
+    /// The wire's `error.type`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// `error.code`.
+    /// The wire's `error.code`.
     pub code: &'static str,
-    /// In words.
+    /// Description of the error.
     pub message: String,
 }
 
-/// Tokens of a response: of text as the model server counts them, of audio by its length. The model sees text only.
+/// Tokens of a response. The model server counts those of text; those of audio follow from its length. The model reads
+/// text only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Of text.
+    /// Tokens of text.
     pub tokens: TokenUsage,
     /// Milliseconds of the user's audio that the response is the first to answer.
     pub audio_in_ms: u32,
@@ -99,14 +100,14 @@ pub struct TranscriptionUsage {
 }
 
 impl Serialize for ResponseStatus {
-    /// The word alone; `status_details` is a member of its own.
+    /// Writes the word alone; `status_details` is a member of its own.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
 impl ResponseStatus {
-    /// The wire's `status`.
+    /// Returns the wire's `status`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -118,7 +119,7 @@ impl ResponseStatus {
         }
     }
 
-    /// State in which the response leaves its item.
+    /// Returns the state in which the response leaves its item.
     #[must_use]
     pub const fn item_status(&self) -> ItemStatus {
         match self {
@@ -160,7 +161,7 @@ impl Serialize for ResponseObject {
     }
 }
 
-/// Tokens that the length of audio stands for: one per 100 ms of the user's, one per 50 ms of the model's.
+/// Returns the tokens that the length of audio stands for: one per 100 ms of the user's, one per 50 ms of the model's.
 ///
 /// # Source
 /// OpenAI, "Managing costs" of the Realtime API guide.

@@ -1,4 +1,4 @@
-//! What `response.create` asks for.
+//! The request of a `response.create`.
 
 use serde_json::{Map, Value};
 
@@ -22,38 +22,38 @@ const METADATA_VALUE_BYTES_MAX: usize = 512;
 /// One element of `response.create`'s `input`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputItem {
-    /// An item of its own.
+    /// An item of the request itself.
     Own(ClientItem),
-    /// An item of the conversation.
+    /// Id of an item of the conversation.
     Reference(String),
 }
 
-/// What `response.create` asks for; `None`: as the session has it.
+/// Fields of a `response.create`; `None`: the session's value applies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseRequest {
-    /// Instead of the session's instructions.
+    /// Instructions instead of the session's.
     pub instructions: Option<String>,
-    /// Instead of the session's modality.
+    /// Modality instead of the session's.
     pub modality: Option<Modality>,
-    /// Instead of the session's limit.
+    /// Limit instead of the session's, tokens.
     pub tokens_max: Option<MaxTokens>,
-    /// Instead of the session's functions; empty: none.
+    /// Functions instead of the session's; empty: none.
     pub tools: Option<Vec<FunctionTool>>,
-    /// Instead of the session's choice.
+    /// Choice among the functions instead of the session's.
     pub tool_choice: Option<ToolChoice>,
-    /// Instead of the session's: whether there may be more than one call.
+    /// True if the model may make more than one call, instead of the session's setting.
     pub parallel_tool_calls: Option<bool>,
-    /// Instead of the session's: how much the model thinks.
+    /// Reasoning effort instead of the session's.
     pub reasoning: Option<ReasoningEffort>,
-    /// Instead of the session's output format.
+    /// Output format instead of the session's.
     pub format: Option<NamedFormat>,
-    /// Instead of the session's voice.
+    /// Voice instead of the session's.
     pub voice: Option<String>,
-    /// Returned in the response object.
+    /// The client's own data, returned in the response object.
     pub metadata: Option<Map<String, Value>>,
-    /// `conversation: "none"`: the answer does not become part of the conversation.
+    /// True for `conversation: "none"`: the answer does not become part of the conversation.
     pub out_of_band: bool,
-    /// The context instead of the conversation; empty: none at all.
+    /// Context instead of the conversation; empty: no context at all.
     pub input: Option<Vec<InputItem>>,
 }
 
@@ -66,7 +66,7 @@ impl InputItem {
         }
         let own = ClientItem::read(&item)?;
         if own.audio.is_some() {
-            // It would have to be heard first; the conversation does that.
+            // Such audio must be recognised first, which only the conversation does.
             return Err(
                 field.not_implemented("audio without a transcript here", "an item of the conversation")
             );

@@ -1,4 +1,4 @@
-//! The events of the server: of each its name on the wire, its variant and its members.
+//! Events of the server, each with its name on the wire, its variant and its members.
 
 use serde::Serialize;
 use serde::ser::Serializer;
@@ -13,13 +13,13 @@ use super::response_object::{ErrorObject, ResponseObject, TranscriptionUsage};
 use super::session_object::SessionObject;
 use super::wire;
 
-/// Makes [`ServerEvent`] and its `name` out of one table, so that no event is without its name.
+/// Defines [`ServerEvent`] and its `name` from one table, so that every event has a name.
 macro_rules! server_events {
     ($($(#[$about:meta])* $name:literal => $event:ident $({ $($members:tt)* })?,)+) => {
         /// One event to a client. `response.output_audio.delta` is not here: see [`super::encode_audio_delta`].
         ///
-        /// The fields are the members of the wire in the wire's order. `Serialize` writes these;
-        /// [`ServerEvent::encode`] writes them behind `type` and `event_id`.
+        /// The fields are the members of the wire in the wire's order. `Serialize` writes the fields;
+        /// [`ServerEvent::encode`] writes them after `type` and `event_id`.
         #[derive(Clone, Debug, Serialize)]
         #[serde(untagged)]
         #[expect(missing_docs, reason = "the fields are those of the wire")]
@@ -28,7 +28,7 @@ macro_rules! server_events {
         }
 
         impl ServerEvent {
-            /// The wire's `type`.
+            /// Returns the wire's `type`.
             #[must_use]
             pub(super) const fn name(&self) -> &'static str {
                 match self {
@@ -68,7 +68,7 @@ server_events! {
         content_index: OnlyPart,
         delta: String,
     },
-    /// The whole utterance: one caller, one microphone.
+    /// The segment is the whole utterance, since a connection has one user and one microphone.
     "conversation.item.input_audio_transcription.segment" => TranscriptionSegment {
         item_id: ItemId,
         content_index: OnlyPart,
@@ -167,15 +167,16 @@ server_events! {
 /// Place of an item in a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ItemPlace {
-    /// The response.
+    /// Id of the response.
     pub response_id: ResponseId,
-    /// The item.
+    /// Id of the item.
     pub item_id: ItemId,
     /// Index of the item in the response, from 0.
     pub output_index: u32,
 }
 
-/// The only content part of an item, 0 on the wire: a message of an answer and of the user's voice has one.
+/// Index of the only content part of an item, 0 on the wire. A message of an answer has one part, and so has a message
+/// of the user's voice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnlyPart;
 
@@ -185,7 +186,7 @@ impl Serialize for OnlyPart {
     }
 }
 
-/// `part` of the content part events. Its types have no prefix, other than those of an item's content.
+/// `part` of the content part events. Its types have no prefix, unlike those of an item's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are those of the wire")]
@@ -197,7 +198,7 @@ pub enum ContentPart {
 }
 
 impl ContentPart {
-    /// The part of an answer that says or writes `text`.
+    /// Makes the part of an answer that speaks or writes `text`.
     #[must_use]
     pub const fn new(modality: Modality, text: String) -> Self {
         match modality {

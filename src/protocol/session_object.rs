@@ -16,50 +16,50 @@ use super::wire::decimal;
 /// The effective configuration of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionObject {
-    /// What it is for.
+    /// Type of the session.
     pub kind: SessionKind,
-    /// The session.
+    /// Id of the session.
     pub id: SessionId,
-    /// Name of the model, for show.
+    /// Name of the model, which is only shown.
     pub model: String,
     /// Instructions to the model.
     pub instructions: String,
-    /// What responses consist of.
+    /// Form of the answers.
     pub output_modality: Modality,
-    /// Limit of one response.
+    /// Limit of one response, tokens.
     pub tokens_max: MaxTokens,
     /// Functions that the model may call.
     pub tools: Vec<FunctionTool>,
-    /// Which of them it calls.
+    /// Choice among the functions.
     pub tool_choice: ToolChoice,
-    /// Whether it may make more than one call; `None`: as the model server likes.
+    /// True if the model may make more than one call; `None`: the model server's default.
     pub parallel_tool_calls: Option<bool>,
-    /// How much it thinks; `None`: as the model server likes.
+    /// Reasoning effort of the model; `None`: the model server's default.
     pub reasoning: Option<ReasoningEffort>,
-    /// What happens to a conversation that outgrows the model's context.
+    /// Treatment of a conversation that outgrows the model's context.
     pub truncation: Truncation,
-    /// Kept and shown.
+    /// Tracing settings, which are kept and shown; the server sends no traces.
     pub tracing: Option<Value>,
     /// Format of the client's audio.
     pub input_format: AudioFormat,
     /// Format of the answers' audio.
     pub output_format: AudioFormat,
-    /// Kept and shown; the server reduces no noise.
+    /// Noise reduction, which is kept and shown; the server reduces no noise.
     pub noise_reduction: Option<Value>,
-    /// `None`: the client does not want to see transcripts of what the user says.
+    /// Transcription of the user's speech; `None`: the client gets no transcripts.
     pub transcription: Option<Transcription>,
-    /// `None`: the client commits.
+    /// Turn detection; `None`: the client commits.
     pub turn_detection: Option<TurnDetection>,
-    /// Name of the voice; kept and shown, the server has one voice.
+    /// Name of the voice, which is kept and shown; it does not choose the voice that speaks.
     pub voice: String,
     /// Speed of speech, `0.25..=1.5`.
     pub speed: f32,
 }
 
-/// Transcription of what the user says. The names are kept and shown.
+/// Settings of the transcription of the user's speech.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Transcription {
-    /// Name of the recogniser.
+    /// Name of the recogniser, which is kept and shown.
     pub model: String,
     /// Language hint.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ impl Truncation {
 }
 
 impl SessionKind {
-    /// The wire's `type`.
+    /// Returns the wire's `type`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! `session.update`: what the client wants changed, each field absent, cleared or set.
+//! `session.update`: the changes that a client asks for, each field absent, cleared or set.
 
 use crate::language::Language;
 use crate::limits::PREFIX_MS_MAX;
@@ -11,28 +11,28 @@ use super::field::{Field, Fields, Patch};
 use super::output::{MaxTokens, Modality, refuse_stored_prompt, voice};
 use super::tool::{reasoning, tool_choice, tools};
 
-/// What a session is for.
+/// Type of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionKind {
     /// `realtime`: a conversation.
     #[default]
     Realtime,
-    /// `transcription`: what the user says becomes text, and nothing is answered.
+    /// `transcription`: the user's speech becomes text, and there are no answers.
     Transcription,
 }
 
-/// How turns are detected; all fields effective. `null` on the wire is `None` of this.
+/// Settings of turn detection, all of them effective. `null` on the wire is `None` of this type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnDetection {
-    /// What ends a turn.
+    /// Detector of the end of a turn.
     pub mode: TurnMode,
-    /// Whether the end of a turn makes a response.
+    /// True if the end of a turn creates a response.
     pub create_response: bool,
-    /// Whether speech cancels the running response.
+    /// True if speech cancels the running response.
     pub interrupt_response: bool,
 }
 
-/// What ends a turn.
+/// Detector of the end of a turn, with its settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TurnMode {
     /// `server_vad`: silence.
@@ -46,14 +46,14 @@ pub enum TurnMode {
         /// Silence after an answer that makes a turn of its own; `None`: never.
         idle_timeout_ms: Option<u32>,
     },
-    /// `semantic_vad`: what was said sounds complete.
+    /// `semantic_vad`: speech that sounds complete.
     Semantic {
-        /// How soon an utterance that does not is ended.
+        /// Eagerness to end an utterance that does not sound complete.
         eagerness: Eagerness,
     },
 }
 
-/// How soon `semantic_vad` ends an utterance that does not sound complete.
+/// Eagerness of `semantic_vad` to end an utterance that does not sound complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the words of the wire")]
@@ -66,14 +66,14 @@ pub enum Eagerness {
 }
 
 impl TurnMode {
-    /// `server_vad` in which nothing is set.
+    /// `server_vad` with its defaults.
     ///
     /// # Source
     /// Descriptions in `realtime_audio_input_turn_detection.py`, openai 3.57.0.
     pub const SERVER: Self =
         Self::Server { threshold: 0.5, prefix_ms: 300, silence_ms: 500, idle_timeout_ms: None };
 
-    /// `semantic_vad` in which nothing is set.
+    /// `semantic_vad` with its defaults.
     const SEMANTIC: Self = Self::Semantic { eagerness: Eagerness::Auto };
 }
 
@@ -83,11 +83,11 @@ impl Default for TurnDetection {
     }
 }
 
-/// Changes to [`TurnDetection`]. Of the other mode's fields nothing is kept.
+/// Changes to [`TurnDetection`]. The fields of the other mode are ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the fields are those of TurnDetection")]
 pub struct TurnDetectionUpdate {
-    /// The mode, as it is without the other fields. Must be there when turn detection is off.
+    /// Mode with its defaults, which apply if the mode changes. Required when turn detection is off.
     pub mode: Option<TurnMode>,
     pub threshold: Patch<f32>,
     pub prefix_ms: Patch<u32>,
@@ -98,19 +98,19 @@ pub struct TurnDetectionUpdate {
     pub interrupt_response: Patch<bool>,
 }
 
-/// What happens to a conversation that outgrows the model's context.
+/// Treatment of a conversation that outgrows the model's context.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Truncation {
-    /// `auto`: the oldest turns are forgotten.
+    /// `auto`: the oldest turns are dropped.
     #[default]
     Auto,
     /// `disabled`: responses fail.
     Disabled,
-    /// `retention_ratio`: when it is too much, as many turns are forgotten as leave this share.
+    /// `retention_ratio`: the oldest turns of a conversation that is too large are dropped, until this share is left.
     Retain {
         /// The share, `0.0..=1.0`.
         ratio: f32,
-        /// Tokens of the conversation from which on it is too much; `None`: the model's context.
+        /// Tokens above which the conversation is too large; `None`: the model's context.
         tokens_max: Option<u32>,
     },
 }
@@ -124,16 +124,15 @@ pub struct TranscriptionUpdate {
     pub prompt: Patch<Option<String>>,
 }
 
-/// The changes of one `session.update`, checked: every value is in its range, only what depends on the
-/// session's present state is still open. Fields that this server does not know, and `model`, which is fixed,
-/// are ignored.
+/// The changes of one `session.update`. Every value is in its range; only the checks that depend on the session's
+/// present state are still open. Unknown fields are ignored, and so is `model`, which is fixed.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the fields are those of SessionObject")]
 pub struct SessionUpdate {
     pub kind: Option<SessionKind>,
-    /// `audio.input`, or `audio`, is `null`: everything in it is as in a new session.
+    /// True if `audio.input` or `audio` is `null`: all its fields are as in a new session.
     pub reset_input: bool,
-    /// The same for `audio.output`.
+    /// True if `audio.output` or `audio` is `null`, likewise.
     pub reset_output: bool,
     pub instructions: Patch<String>,
     pub output_modality: Patch<Modality>,
@@ -153,7 +152,8 @@ pub struct SessionUpdate {
     pub speed: Patch<f32>,
 }
 
-/// Longest silence that can be asked for. Ours, like the longest prefix: the reference names no bounds.
+/// Longest silence that a client can ask for, milliseconds. The bound is ours, like that of the prefix: the reference
+/// names none.
 const SILENCE_MS_MAX: u32 = 10_000;
 
 /// Range of the idle time-out, milliseconds. Source: OpenAI API reference, `turn_detection.idle_timeout_ms`.
@@ -195,7 +195,8 @@ impl SessionUpdate {
     }
 }
 
-/// Shown, and nothing else: the server reduces no noise. Source of the words: `noise_reduction_type.py`, openai 3.57.0.
+/// Reads `noise_reduction`, which is only shown: the server reduces no noise. Source of the words:
+/// `noise_reduction_type.py`, openai 3.57.0.
 fn noise_reduction(field: &Field<'_, '_>) -> Result<serde_json::Value, Fault> {
     let kind = field.fields()?.required("type", |kind| match kind.text()? {
         known @ ("near_field" | "far_field") => Ok(known.to_owned()),
@@ -278,7 +279,7 @@ fn truncation(field: &Field<'_, '_>) -> Result<Truncation, Fault> {
     })
 }
 
-/// Kept and shown: there is nothing here to trace to.
+/// Reads `tracing`, which is kept and shown; the server sends no traces.
 fn tracing(field: &Field<'_, '_>) -> Result<serde_json::Value, Fault> {
     if !field.is_string() {
         field.fields()?;
@@ -290,7 +291,7 @@ fn tracing(field: &Field<'_, '_>) -> Result<serde_json::Value, Fault> {
     }
 }
 
-/// What would be disobeyed in silence.
+/// Refuses the fields that the server would otherwise ignore silently.
 fn refuse_not_implemented(session: &Fields<'_, '_>) -> Result<(), Fault> {
     refuse_stored_prompt(session)?;
     session.optional("include", |include| match include.elements()?.first() {
@@ -305,7 +306,7 @@ fn refuse_not_implemented(session: &Fields<'_, '_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A member of an object that itself may be absent or `null`; nothing is in it then.
+/// Reads a member of an object that may itself be absent or `null`; such an object has no members.
 fn nested<'t, 'i, T>(
     parent: &Patch<Fields<'t, 'i>>,
     name: &str,

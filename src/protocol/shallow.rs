@@ -1,12 +1,11 @@
-//! What can be read from a message without parsing it: the append event, a client's `event_id`, broken
-//! escapes.
+//! Reads parts of a message without parsing it: the append event, a client's `event_id`, broken escapes.
 //!
-//! [`flat_append`] is the audio path. It answers only for a flat object of plain strings, which is what every
-//! client sends; whatever else a message may be is `None` here and left to the parser, with the same meaning.
+//! [`flat_append`] is the audio path. The function reads only a flat object of plain strings, which is what clients
+//! send. For any other message the result is `None`, and the parser reads the message with the same meaning.
 
 use super::bound::EVENT_ID_BYTES_MAX;
 
-/// The append event as it stands in the message; nothing is copied.
+/// The append event, borrowed from the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlatAppend<'a> {
     pub(super) audio: &'a str,
@@ -44,8 +43,8 @@ pub(super) fn flat_append(text: &str) -> Option<FlatAppend<'_>> {
     (complete && readable).then_some(FlatAppend { audio: audio?, event_id })
 }
 
-/// The value of the top-level member `event_id` of something that may not be JSON; only a plain, short string
-/// counts.
+/// Finds the value of the top-level member `event_id` in a text that may not be JSON. Only a short string without
+/// escapes counts.
 pub(super) fn recover_event_id(text: &str) -> Option<&str> {
     let mut scanner = Scanner { text, at: 0 };
     scanner.token(b'{')?;
@@ -70,8 +69,8 @@ pub(super) fn recover_event_id(text: &str) -> Option<&str> {
     }
 }
 
-/// Replaces each `\uXXXX` that is half of a surrogate pair without its other half by `\ufffd`, in place.
-/// JavaScript clients send these when they cut a text inside an emoji. Says whether there was any.
+/// Replaces each `\uXXXX` that is half of a surrogate pair without its other half by `\ufffd`, in place. JavaScript
+/// clients send these when they cut a text inside an emoji. Returns true if there was any.
 pub(super) fn mend_surrogates(message: &mut [u8]) -> bool {
     let mut mended = false;
     let mut at = 0;
@@ -94,10 +93,10 @@ pub(super) fn mend_surrogates(message: &mut [u8]) -> bool {
     mended
 }
 
-/// Bytes that are looked at together; a multiple of every vector register.
+/// Bytes that are examined together; a multiple of the size of every vector register.
 const LANES: usize = 64;
 
-/// Bytes that separate values in JSON; a message with very many of them is expensive to parse.
+/// Counts the bytes that separate values in JSON. A message with very many of them is expensive to parse.
 pub(super) fn structural_characters(text: &str) -> usize {
     let structural = |byte: u8| (byte == b',') | (byte == b':') | (byte == b'[') | (byte == b'{');
     // At most LANES at a time, so that the compiler may count in bytes: six times faster than in words.
@@ -106,7 +105,7 @@ pub(super) fn structural_characters(text: &str) -> usize {
     blocks.iter().map(|block| usize::from(count(block))).sum::<usize>() + usize::from(count(rest))
 }
 
-/// The UTF-16 unit of a leading `\uXXXX`.
+/// Reads the UTF-16 unit of a leading `\uXXXX`.
 fn escaped_unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.first_chunk::<4>()?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -115,7 +114,7 @@ fn escaped_unit(bytes: &[u8]) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Length of the longest prefix that holds no quote, backslash or control character.
+/// Returns the length of the longest prefix without a quote, backslash or control character.
 fn plain_len(bytes: &[u8]) -> usize {
     let special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < b' ');
     let (blocks, _) = bytes.as_chunks::<LANES>();
@@ -141,7 +140,7 @@ impl<'a> Scanner<'a> {
         self.at += self.rest().iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
     }
 
-    /// The next byte that is not white space. May leave `at` inside a character, which no caller slices at.
+    /// Reads the next byte that is not white space. Afterwards `at` may be inside a character, where no caller slices.
     fn any_token(&mut self) -> Option<u8> {
         self.skip_white_space();
         let byte = *self.rest().first()?;
@@ -153,7 +152,7 @@ impl<'a> Scanner<'a> {
         (self.any_token()? == wanted).then_some(())
     }
 
-    /// A string without escapes, its quotes included in what is read.
+    /// Reads a string without escapes and its quotes; returns the text between them.
     fn plain_string(&mut self) -> Option<&'a str> {
         self.token(b'"')?;
         let start = self.at;
@@ -163,7 +162,7 @@ impl<'a> Scanner<'a> {
         self.text.get(start..end)
     }
 
-    /// The rest of a string whose first quote has been read, escapes left as they are.
+    /// Reads the rest of a string whose first quote has been read. Escapes stay as they are.
     fn rest_of_string(&mut self) -> Option<&'a str> {
         let start = self.at;
         loop {

@@ -1,4 +1,4 @@
-//! Functions that a client offers to the model, which of them the model shall call, and how much it thinks before.
+//! Functions that a client offers to the model, the choice among them, and the reasoning effort.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Values that stand on the wire in another form than in memory.
+//! Values whose form on the wire differs from that in memory.
 
 use serde::Serialize;
 use serde::ser::Serializer;
@@ -11,7 +11,7 @@ pub(super) fn seconds<S: Serializer>(ms: &u32, serializer: S) -> Result<S::Ok, S
     serializer.serialize_f64(f64::from(*ms) / 1_000.0)
 }
 
-/// Writes `rate_limits`: those that the model server names.
+/// Writes `rate_limits`: the limits that the model server has named.
 pub(super) fn rate_limits<S: Serializer>(limits: &RateLimits, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Shown {
@@ -28,7 +28,7 @@ pub(super) fn rate_limits<S: Serializer>(limits: &RateLimits, serializer: S) -> 
     }))
 }
 
-/// The shortest decimal that is this `f32`: 0.8 and not 0.800000011920929.
+/// Returns the shortest decimal that stands for this `f32`: 0.8 and not 0.800000011920929.
 pub(super) fn decimal(number: f32) -> serde_json::Value {
     number.to_string().parse::<f64>().map_or(serde_json::Value::Null, Into::into)
 }
