@@ -1,5 +1,5 @@
-//! The dispatcher: one task that sleeps on the edge's doorbell, wakes the task that a ring is for, and drains the units
-//! whose client has gone.
+//! The dispatcher: one task that sleeps on the edge's bell. The dispatcher wakes the task that a ring is for, and
+//! drains the units whose client has gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::message::{Epoch, Moment, UnitId};
 use crate::sync::AlarmReader;
 use crate::unit::{Drain, EdgeSignal, SlotState, UnitLease, UnitSlab};
 
-/// Where the tasks of each unit wait.
+/// Notices on which the tasks of each unit wait.
 #[derive(Debug)]
 pub struct Wakers {
     session: Box<[Notify]>,
@@ -24,7 +24,7 @@ pub struct Wakers {
 }
 
 impl Wakers {
-    /// For `units` units.
+    /// Makes the notices for `units` units.
     #[must_use]
     pub fn new(units: usize) -> Arc<Self> {
         let notifies = || (0..units).map(|_| Notify::new()).collect();
@@ -32,37 +32,38 @@ impl Wakers {
         Arc::new(Self { session, llm, stt, tts, freed: Notify::new() })
     }
 
-    /// Woken when a stage has something for the connection, or room.
+    /// Returns the notice of the connection: a stage has something to read, or room.
     #[must_use]
     pub fn session(&self, unit: UnitId) -> &Notify {
         &self.session[unit.index()]
     }
 
-    /// Woken when there is a prompt, a cancel, or room for text.
+    /// Returns the notice of the language model task: there is a prompt, a cancel, or room for text.
     #[must_use]
     pub fn llm(&self, unit: UnitId) -> &Notify {
         &self.llm[unit.index()]
     }
 
-    /// Woken when there is speech for a recognition server, an end, or room for a transcript.
+    /// Returns the notice of the recognition task: there is speech for the server, an end, or room for a transcript.
     #[must_use]
     pub fn stt(&self, unit: UnitId) -> &Notify {
         &self.stt[unit.index()]
     }
 
-    /// Woken when there is text for a synthesis server, a cancel, or room for audio.
+    /// Returns the notice of the synthesis task: there is text for the server, a cancel, or room for audio.
     #[must_use]
     pub fn tts(&self, unit: UnitId) -> &Notify {
         &self.tts[unit.index()]
     }
 
-    /// Claims a unit; where all are taken but one is on its way back, waits for that a moment.
+    /// Claims a unit. If all are taken but one is draining, waits for that one, [`CLAIM_WAIT_MS`] at most.
     pub async fn claim(&self, slab: &'static UnitSlab) -> Option<UnitLease> {
         let lease = UnitLease::claim(slab);
         if lease.is_some() {
             return lease;
         }
-        // Who left before this client came may not have been heard: a new task runs before those that were woken with it.
+        // The dispatcher may not have seen yet that an earlier client left: a new task runs before those that were
+        // woken with it.
         tokio::task::yield_now().await;
         if slab.count(SlotState::Draining) == 0 {
             return UnitLease::claim(slab);
@@ -77,23 +78,23 @@ impl Wakers {
             }
         };
         let claimed = tokio::time::timeout(Duration::from_millis(CLAIM_WAIT_MS), claim).await;
-        // One notice of a free unit may have stood for two.
+        // One notice may have stood for two free units.
         claimed.ok().or_else(|| UnitLease::claim(slab))
     }
 }
 
-/// A drain and its patience.
+/// A drain and its deadline.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     drain: Drain,
-    /// `None`: it has run out.
+    /// Start of the quarantine; `None`: the deadline has passed.
     quarantine_at: Option<Moment>,
 }
 
-/// Runs until the runtime ends.
+/// Wakes tasks and drains units until the runtime ends.
 ///
 /// # Errors
-/// When the doorbell's descriptor cannot be watched.
+/// Returns an error if the descriptor of the bell cannot be watched.
 pub async fn dispatch(
     slab: &'static UnitSlab,
     wakers: Arc<Wakers>,
@@ -136,12 +137,13 @@ pub async fn dispatch(
             () = timer => {}
         }
         bell.woken();
-        // Would-block is the usual answer after the timer. What is left over wakes the loop once more, no harm.
+        // Would-block is the usual result after the timer. A byte that is left wakes the loop once more, which does no
+        // harm.
         let _ = pipe.try_read(&mut rings);
     }
 }
 
-/// Goes on with the drain of `unit`; true when that has made it free.
+/// Advances the drain of `unit`; returns true if the unit is free now.
 fn drain(slab: &UnitSlab, unit: UnitId, epoch: Epoch, slot: &mut Option<Pending>) -> bool {
     let pending = match slot {
         Some(pending) if pending.drain.epoch() == epoch => pending,

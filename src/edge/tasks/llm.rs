@@ -1,6 +1,6 @@
 //! Prompt → streaming completion → text and clauses. One task per unit, for the unit's whole life.
 //!
-//! It owns the unit's language model port. Cancel drops the request, which closes the socket at once.
+//! The task owns the unit's language model port. A cancel drops the request, which closes the socket at once.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -21,11 +21,12 @@ use crate::message::{
 use crate::text::{ClauseSplitter, Speakable};
 use crate::unit::{LlmPort, Stamp, UnitSlab, UnitStatus};
 
-/// Items of an answer that may wait for room in the ring before the model server is read no further: some thousand tokens,
-/// 300 kB. So far it can be ahead of the voice: its slot is free, and the cost known, long before all is spoken.
+/// Most items of an answer that wait for room in the ring, some thousand tokens, 300 kB; then the model server is read
+/// no further. The server can be this far ahead of the voice, so that its slot is free, and the usage known, long
+/// before all is spoken.
 const AHEAD_ITEMS_MAX: usize = 1_024;
 
-/// Runs until the runtime ends.
+/// Answers the prompts of `unit` until the runtime ends.
 pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, server: Arc<LanguageModel>) {
     let (status, port) = (&slab.unit(unit).status, slab.unit(unit).llm.borrow());
     let mut task = LlmTask { unit: status, id: unit, wakers, server, port };
@@ -44,7 +45,7 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
         let outcome = match prompt {
             TextPrompt::Speak(text) => AssertUnwindSafe(task.speak(stamp, &text)).catch_unwind().await,
             TextPrompt::Generate(request) => {
-                // On the heap: a kilobyte that an idle unit does not have to keep.
+                // On the heap, so that an idle unit does not keep this kilobyte.
                 let answer = Box::pin(task.answer(stamp, &request));
                 AssertUnwindSafe(answer).catch_unwind().await
             }
@@ -74,7 +75,7 @@ impl SpokenClauses {
     }
 }
 
-/// Pieces of at most [`CLAUSE_BYTES_MAX`] bytes, cut between words where there are any.
+/// Cuts `clause` into pieces of at most [`CLAUSE_BYTES_MAX`] bytes, between words if there are any.
 fn pieces(mut clause: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         if clause.is_empty() {
@@ -98,7 +99,7 @@ fn spoken(speakable: &mut Speakable, clause: &str) -> String {
 
 /// Cuts clauses into items of the ring.
 fn clause_items(clauses: &[String]) -> Vec<AnswerIn> {
-    // Read out, a text may be longer than it was written.
+    // The spoken form of a text may be longer than the written one.
     let pieces = clauses.iter().flat_map(|clause| pieces(clause));
     let chunks = pieces.flat_map(text_chunks);
     chunks.map(|(chunk, last)| AnswerIn::Clause { chunk, last }).collect()
@@ -116,7 +117,7 @@ impl LlmTask<'_> {
     async fn answer(&mut self, stamp: AnswerStamp, request: &ChatRequest) -> Result<(), Stale> {
         let mut voice = request.spoken.then(SpokenClauses::default);
         let mut waiting = VecDeque::new();
-        // Before the model is asked: nobody may be waiting any more.
+        // Checked before the request is sent: the prompt may be stale.
         self.hand_on(stamp, &mut waiting)?;
         let server = Arc::clone(&self.server);
         let rank = if request.spoken { Rank::Spoken } else { Rank::Written };
@@ -147,12 +148,12 @@ impl LlmTask<'_> {
             };
             let clauses = match (&mut voice, &delta) {
                 (Some(voice), ChatDelta::Text(text)) => voice.push(text),
-                // What was said before is spoken before.
+                // Text that came before is spoken before.
                 (Some(voice), ChatDelta::Call { .. } | ChatDelta::Done { .. }) => voice.finish(),
                 _ => Vec::new(),
             };
             let (clauses, events) = (clause_items(&clauses), delta.events().into_iter().map(AnswerIn::Event));
-            // Text stands before its clauses, anything else behind what was said.
+            // Text goes before its clauses, anything else behind the clauses of the text before it.
             if let ChatDelta::Text(_) = delta {
                 waiting.extend(events.chain(clauses));
             } else {
@@ -163,14 +164,15 @@ impl LlmTask<'_> {
                 break;
             }
         }
-        // The model server has done its part.
+        // The model server is not needed any more.
         drop(stream);
         self.hand_on_all(stamp, waiting).await
     }
 
-    /// Goes on after a panic: without the task the unit would never answer again, nor be free.
+    /// Reports a panic as a failure of the response. Without the task the unit would never answer again, nor become
+    /// free.
     async fn survive(&mut self, stamp: AnswerStamp, outcome: std::thread::Result<Result<(), Stale>>) {
-        // Stale: nobody waits for it.
+        // A stale answer needs no report.
         if outcome.is_err() {
             tracing::error!(unit = %self.id, "language model task panicked, its response fails");
             let (code, detail) = (FailureCode::StagePanicked, TextChunk::split("").0);
@@ -179,7 +181,7 @@ impl LlmTask<'_> {
         }
     }
 
-    /// Clauses of a text that is there already.
+    /// Sends a text that is complete, clause by clause.
     async fn speak(&mut self, stamp: AnswerStamp, text: &str) -> Result<(), Stale> {
         let mut voice = SpokenClauses::default();
         let clauses = [voice.push(text), voice.finish()].concat();
@@ -189,7 +191,7 @@ impl LlmTask<'_> {
         self.hand_on_all(stamp, waiting).await
     }
 
-    /// Puts into the ring what there is room for; the task is woken when there is room for the rest.
+    /// Pushes as many items as the ring has room for. The task is woken when there is room for the rest.
     fn hand_on(&mut self, stamp: AnswerStamp, waiting: &mut VecDeque<AnswerIn>) -> Result<(), Stale> {
         if stamp.is_stale(self.unit) {
             return Err(Stale);

@@ -1,9 +1,9 @@
-//! Tasks that own a port of a unit for the unit's whole life: one per unit for the language model, one for recognition and
-//! for synthesis where a server does it.
+//! Tasks that own a port of a unit for the unit's whole life. Each unit has one for the language model, and one each
+//! for recognition and synthesis if a server does them.
 
 pub mod llm;
 pub mod stt;
 pub mod tts;
 
-/// The response was cancelled, or the session ended.
+/// Error for an answer whose response was cancelled or whose session has ended.
 struct Stale;

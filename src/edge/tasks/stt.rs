@@ -1,8 +1,8 @@
-//! Utterance → recognition server → transcript, where `--stt-url` names one. One task per unit, for the unit's whole
+//! Utterance → recognition server → transcript, if `--stt-url` names a server. One task per unit, for the unit's whole
 //! life.
 //!
-//! It owns the unit's STT port. Utterances that end while a request is under way wait in order; the end of the session
-//! drops them and the request, which closes the socket at once.
+//! The task owns the unit's STT port. Utterances that end while a request is under way wait in order. The end of the
+//! session drops them and the request, which closes the socket at once.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -18,10 +18,11 @@ use crate::message::{FailureCode, SpeechHints, UnitId};
 use crate::sync::PortGuard;
 use crate::unit::{Piece, Stamp, SttPort, SttWork, UnitCounters, UnitSlab, UnitStatus, push_transcript};
 
-/// Speech that waits for its turn; with more, `speech` fills, and the socket is read no further: 2 min, 16 kHz.
+/// Most samples of speech that wait for a request: 2 min at 16 kHz. Then the ring `speech` fills, and the socket is
+/// read no further.
 const WAITING_SAMPLES_MAX: usize = 4 * UTTERANCE_SAMPLES_MAX;
 
-/// Runs until the runtime ends.
+/// Has the utterances of `unit` recognised until the runtime ends.
 pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, recogniser: Arc<Recogniser>) {
     let mut task = SttTask {
         unit: &slab.unit(unit).status,
@@ -42,14 +43,14 @@ pub async fn attend(slab: &'static UnitSlab, unit: UnitId, wakers: Arc<Wakers>, 
     }
 }
 
-/// Speech whose turn has not come.
+/// Speech that waits for a request.
 struct Waiting {
     piece: Piece,
     audio: Vec<i16>,
     hints: SpeechHints,
 }
 
-/// The request that is under way.
+/// The request under way.
 struct Call {
     piece: Piece,
     outcome: Pin<Box<dyn Future<Output = Result<Recognition, FailureCode>> + Send>>,
@@ -65,7 +66,7 @@ struct SttTask {
 }
 
 impl SttTask {
-    /// Drops what nobody waits for, and takes in what has been said.
+    /// Drops stale speech, and takes new speech from the port.
     fn collect(&mut self) {
         let unit = self.unit;
         if self.call.take_if(|call| call.piece.epoch.is_stale(unit)).is_some() {
@@ -78,7 +79,7 @@ impl SttTask {
             let piece = match work {
                 SttWork::Transcribe(piece) => piece,
                 SttWork::EndSession(epoch) => {
-                    // First, so that nothing of it comes behind its end.
+                    // First, so that nothing of the session follows its marker.
                     self.call = None;
                     self.waiting.clear();
                     self.port.end_session(epoch);
@@ -91,7 +92,8 @@ impl SttTask {
         }
     }
 
-    /// Sends the next request, unless one is under way. There is room for its outcome then: nobody else pushes.
+    /// Sends the next request if none is under way and there is room for its outcome. The room stays, since only this
+    /// task pushes.
     fn begin(&mut self) {
         if self.call.is_some() || self.waiting.is_empty() || !self.port.has_room_for_transcript_or_ring() {
             return;
@@ -114,7 +116,7 @@ impl SttTask {
         self.call = Some(Call { piece, outcome: Box::pin(outcome) });
     }
 
-    /// Waits for the request that is under way; for ever if there is none. Cancel safe.
+    /// Waits for the request under way; for ever if there is none. Cancel safe.
     async fn outcome(&mut self) -> Result<Recognition, FailureCode> {
         match &mut self.call {
             Some(call) => call.outcome.as_mut().await,
@@ -132,7 +134,7 @@ impl SttTask {
                 push_transcript(&mut self.port.events, piece, &text, language);
             }
             Err(code) => {
-                // The rest of the utterance is of no use.
+                // The other pieces of the utterance are of no use.
                 self.waiting.retain(|waiting| waiting.piece.utterance != piece.utterance);
                 self.port.fail(piece.epoch, piece.utterance, code);
             }

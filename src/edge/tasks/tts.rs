@@ -1,6 +1,7 @@
-//! Clause → synthesis server → audio, where `--tts-url` names one. One task per unit, for the unit's whole life.
+//! Clause → synthesis server → audio, if `--tts-url` names a server. One task per unit, for the unit's whole life.
 //!
-//! It owns the unit's TTS port. Audio goes on as it arrives; a cancel drops the request, which closes the socket at once.
+//! The task owns the unit's TTS port. Audio is passed on as it arrives. A cancel drops the request, which closes the
+//! socket at once.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -19,7 +20,7 @@ use crate::message::{AnswerStamp, FRAME_SAMPLES, FailureCode, UnitId};
 use crate::sync::PortGuard;
 use crate::unit::{Stamp, TtsPort, UnitCounters, UnitSlab, UnitStatus, resample};
 
-/// Runs until the runtime ends.
+/// Has the clauses of `unit` spoken until the runtime ends.
 pub async fn attend(
     slab: &'static UnitSlab,
     unit: UnitId,
@@ -40,11 +41,11 @@ pub async fn attend(
             task.wakers.tts(unit).notified().await;
             continue;
         };
-        // On the heap: an idle unit does not have to keep it.
+        // On the heap, so that an idle unit does not keep it.
         let speaking = Box::pin(AssertUnwindSafe(task.speak_clause(answer)).catch_unwind());
         let outcome = match speaking.await {
             Ok(outcome) => outcome,
-            // The task goes on: without it the unit would never speak again, nor be free.
+            // The task continues: without the task the unit would never speak again, nor become free.
             Err(_) => {
                 tracing::error!(%unit, "speech synthesis task panicked, its response fails");
                 task.fail(answer, FailureCode::StagePanicked, "").await
@@ -63,9 +64,9 @@ struct TtsTask {
     wakers: Arc<Wakers>,
     synthesiser: Arc<Synthesiser>,
     port: PortGuard<'static, TtsPort>,
-    /// The last answer that failed: its other clauses are not asked for.
+    /// The last answer that failed; its other clauses are skipped.
     failed: Option<AnswerStamp>,
-    /// Of an answer, the last language that its text has shown.
+    /// An answer, and the last language that was found in its text.
     language: Option<(AnswerStamp, Language)>,
 }
 
@@ -83,7 +84,7 @@ impl TtsTask {
         self.fail(answer, FailureCode::TtsFailed, &detail(&error)).await
     }
 
-    /// Asks for `text` and sends its audio on as it comes.
+    /// Has `text` spoken and pushes its audio as it arrives.
     async fn speak(&mut self, answer: AnswerStamp, text: &str) -> Result<Result<(), CallError>, Stale> {
         let speed = self.port.state.settings.speed;
         let language = self.language_of(answer, text);
@@ -111,21 +112,22 @@ impl TtsTask {
                 }
             }
         }
-        // A short frame: what follows in the ring was not said before it.
+        // The last frame may be short, so that nothing else in the ring comes before its audio.
         while !self.port.state.ready.is_empty() {
             self.push_frame(answer).await?;
         }
         Ok(Ok(()))
     }
 
-    /// The language of `text`: what it shows, else that of the text before it, else the user's.
+    /// Returns the language of `text`: the one found in the text, else that of the text before, else the user's. `None`
+    /// if the server has one voice for all languages.
     fn language_of(&mut self, answer: AnswerStamp, text: &str) -> Option<Language> {
         if !self.synthesiser.depends_on_language() {
             return None;
         }
         let users = self.port.state.settings.language;
         if let Some(shown) = Language::of_text(text) {
-            // A text does not show its region; the user may have said it.
+            // A text does not show its region, but the user's language may have one.
             let language = users.filter(|users| users.is_like(&shown)).unwrap_or(shown);
             self.language = Some((answer, language));
         }
@@ -144,7 +146,7 @@ impl TtsTask {
         Ok(())
     }
 
-    /// Sends what was made before the failure, then the failure.
+    /// Sends the audio that was made before the failure, then the failure.
     async fn fail(&mut self, answer: AnswerStamp, code: FailureCode, detail: &str) -> Result<(), Stale> {
         while !self.port.has_room_to_fail_or_ring() {
             self.wakers.tts(self.id).notified().await;
@@ -162,7 +164,7 @@ impl TtsTask {
     }
 }
 
-/// Says what happened, for the client. The causes of a missing connection stay in the log.
+/// Describes the error for the client. The causes of a missing connection stay in the log.
 fn detail(error: &CallError) -> String {
     match error {
         CallError::Unreachable(_) => "the server cannot be reached".to_owned(),
@@ -170,7 +172,7 @@ fn detail(error: &CallError) -> String {
     }
 }
 
-/// What `work` gives, unless the answer is stale before; whenever the task is woken, that is looked at.
+/// Waits for `work`, unless the answer becomes stale before. The stamp is checked whenever the task is woken.
 async fn unless_stale<T>(
     unit: &UnitStatus,
     answer: AnswerStamp,
