@@ -1,4 +1,4 @@
-//! `/health`, `/ready`, `/metrics`, `/v1/pool`, `/v1/usage`: read counters, touch nothing.
+//! `/health`, `/ready`, `/metrics`, `/v1/pool`, `/v1/usage`: these read counters and change nothing.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use super::shared::Shared;
 use crate::unit::SlotState;
 
-/// The process answers.
+/// Answers 200: the process is alive.
 pub(super) async fn health() -> Json<Value> {
     Json(json!({"status": "ok"}))
 }
 
-/// 200 while new sessions are taken; 503 while the server is stopping. Before every model has run, `Entrance` answers.
+/// Answers 200 while new sessions are taken, and 503 while the server is stopping. Until every model has run,
+/// `Entrance` answers.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     if *shared.shutdown.borrow() {
         return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "stopping"}))).into_response();
@@ -27,17 +28,18 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     Json(json!({"status": "ready", "units": shared.slab.len(), "free": free})).into_response()
 }
 
-/// State of each unit.
+/// Answers with the state of each unit.
 pub(super) async fn pool(State(shared): State<Arc<Shared>>) -> Json<Value> {
     Json(shared.roster.pool(shared.slab))
 }
 
-/// Sums since the start.
+/// Answers with the sums since the start.
 pub(super) async fn usage(State(shared): State<Arc<Shared>>) -> Json<Value> {
     Json(shared.roster.usage())
 }
 
-/// Counters in Prometheus' text format. Source: Prometheus, exposition formats, text-based format 0.0.4.
+/// Answers with the counters in Prometheus' text format. Source: Prometheus, exposition formats, text-based format
+/// 0.0.4.
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> ([(HeaderName, &'static str); 1], String) {
     let mut text = String::from("# HELP antiphon_units Units by state.\n# TYPE antiphon_units gauge\n");
     let states = [

@@ -1,4 +1,4 @@
-//! Answers that need no unit: out of band and in text. They belong to the connection and die with it.
+//! Asides: written answers out of band, which need no unit. An aside belongs to a connection and ends with it.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ impl Asides {
         Self { server, caller: Caller { unit, epoch, rank: Rank::Aside }, running: Vec::new() }
     }
 
-    /// Asks the model.
+    /// Asks the model for an aside.
     pub(super) fn begin(&mut self, response: ResponseKey, request: &ChatRequest) {
         self.running.push((response, self.server.stream(request, self.caller)));
     }
 
-    /// Gives one up; its socket is closed.
+    /// Gives up the aside `response` and closes its socket.
     pub(super) fn give_up(&mut self, response: ResponseKey) {
         self.running.retain(|(running, _)| *running != response);
     }
 
-    /// Waits for the next events of an aside; for ever where none is running. Cancel safe, as a completion stream is.
+    /// Waits for the next events of an aside; for ever if none is running. Cancel safe, since completion streams are.
     pub(super) async fn next(&mut self) -> (ResponseKey, Vec<AnswerEvent>) {
         if self.running.is_empty() {
             return pending().await;

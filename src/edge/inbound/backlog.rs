@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use axum::extract::ws::Message;
 use bytes::Bytes;
 
-/// Messages in a backlog that is full.
+/// Number of messages at which a backlog is full.
 const MESSAGES_MAX: usize = 256;
 
-/// Bytes in a backlog that is full. A message of the client may be answered with its own megabyte.
+/// Bytes at which a backlog is full. The answer to a client's message may repeat its megabyte.
 const BYTES_MAX: usize = 1_024 * 1_024;
 
 /// Messages that have not been handed to the socket, oldest first; of audio at most one delta.
 ///
-/// A full backlog takes more: the connection reads nothing from the client until it is empty again.
+/// A full backlog takes more messages, but the connection reads nothing from the client while the backlog is full.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     messages: VecDeque<Message>,
@@ -42,12 +42,12 @@ impl Backlog {
         Some(message)
     }
 
-    /// Whether no message waits.
+    /// Returns true if no message waits.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// Whether the client's own messages should wait.
+    /// Returns true if the client's own messages should wait.
     pub(super) fn is_full(&self) -> bool {
         self.messages.len() >= MESSAGES_MAX || self.bytes >= BYTES_MAX
     }

@@ -1,8 +1,8 @@
 //! One task per client, which owns the lease and the session.
 //!
-//! The task goes round in five steps: take what the stages have made (rings → session), do what the session wants (session →
-//! rings and backlog), fill the backlog with the answer (`answer_out` → session → backlog), hand the backlog to the socket,
-//! wait for the next thing and take that one thing.
+//! The task repeats five steps: take the output of the stages (rings → session), carry out the session's outputs
+//! (session → rings and backlog), fill the backlog with the answer (`answer_out` → session → backlog), hand the backlog
+//! to the socket, wait for the next wake-up and handle it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ struct Close {
     reason: String,
 }
 
-/// Serves `socket` until it or the session ends. The lease is dropped on every path out.
-/// `kind`: what the client has said at the door that it wants.
+/// Serves `socket` until the socket or the session ends. The lease is dropped on every path out. `kind` is the type of
+/// session that the query asks for, if any.
 pub(super) async fn serve(
     socket: WebSocket,
     lease: UnitLease,
@@ -78,7 +78,7 @@ pub(super) async fn serve(
     tracing::info!(%unit, "session ends");
 }
 
-/// Leaves the roster on every path out, a cancelled task included.
+/// Entry in the roster. Its drop leaves the roster on every path out, a cancelled task included.
 struct RosterEntry(UnitId, Arc<Shared>);
 
 impl Drop for RosterEntry {
@@ -99,7 +99,7 @@ struct Connection {
     event_ids: EventIds,
     uplink: Uplink,
     downlink: Downlink,
-    /// A prompt for which there was no room yet; a later one takes its place, as it has cancelled it.
+    /// A prompt that waits for room in the ring. A later prompt replaces an earlier one, which it has cancelled.
     prompt: Option<(AnswerStamp, TextPrompt)>,
     asides: Asides,
     backlog: Backlog,
@@ -109,7 +109,7 @@ struct Connection {
     close: Option<Close>,
 }
 
-/// What woke the task.
+/// Reasons for a wake-up of the task.
 enum Woken {
     Written(Result<(), axum::Error>),
     Message(Option<Result<Message, axum::Error>>),
@@ -119,13 +119,13 @@ enum Woken {
     Shutdown,
 }
 
-/// How the connection ended.
+/// Ends of a connection.
 enum ConnectionEnd {
-    /// It is of no use any more.
+    /// The socket is of no use any more.
     Gone,
-    /// The client has said close.
+    /// The client has sent a close frame.
     ByClient,
-    /// We say it.
+    /// The server sends a close frame.
     ByServer(Close),
 }
 
@@ -133,7 +133,7 @@ impl Connection {
     async fn run(mut self) {
         let end = self.converse().await;
         self.take_spent();
-        // What the session still had to say is said to nobody, but counted.
+        // The last outputs of the session reach no client, but are counted.
         self.follow_session();
         self.shared.roster.count_tokens(self.session.cost_so_far());
         match end {
@@ -143,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// Goes round in the five steps until the connection ends.
+    /// Repeats the five steps until the connection ends.
     async fn converse(&mut self) -> ConnectionEnd {
         loop {
             self.take_from_stages();
@@ -169,7 +169,8 @@ impl Connection {
         let due = self.session.next_timeout().map_or(due, |at| at.min(due));
         let timer = tokio::time::sleep(due.since(clock::now()));
         let reading = !self.uplink.is_waiting() && !self.backlog.is_full();
-        // Not biased: a burst of audio must not keep a cancel from being read, nor a flood the audio from going out.
+        // Not biased: a burst of audio must not keep a cancel from being read, and a flood of messages must not keep
+        // the audio from going out.
         tokio::select! {
             result = self.sink.flush(), if self.liveness.is_writing() => Woken::Written(result),
             () = self.shared.wakers.session(self.lease.id()).notified() => Woken::Stage,
@@ -181,7 +182,7 @@ impl Connection {
         }
     }
 
-    /// Takes the one thing that woke the task. Break: the connection is over.
+    /// Handles one wake-up. Breaks if the connection is over.
     async fn take(&mut self, woken: Woken) -> ControlFlow<ConnectionEnd> {
         self.take_spent();
         match woken {
@@ -211,14 +212,14 @@ impl Connection {
         ControlFlow::Continue(())
     }
 
-    /// Takes one message of the client. Break: the client has said close.
+    /// Handles one message of the client. Breaks if the client has sent a close frame.
     fn take_message(&mut self, message: Message) -> ControlFlow<ConnectionEnd> {
         let now = clock::now();
         self.liveness.hear(now);
         match message {
             Message::Text(text) => self.take_text(&text),
             Message::Binary(_) => self.reject(Fault::BinaryMessage.into()),
-            // The WebSocket layer has the pong ready; it goes out with the next flush.
+            // The WebSocket layer has the pong ready and sends it with the next flush.
             Message::Ping(_) => self.liveness.begin_write(now),
             Message::Pong(_) => {}
             Message::Close(_) => return ControlFlow::Break(ConnectionEnd::ByClient),
@@ -244,18 +245,18 @@ impl Connection {
         self.session.handle(Input::Rejected(error), clock::now());
     }
 
-    /// Puts what waits into the rings, and hands the events of VAD and STT to the session.
+    /// Pushes waiting items into the rings, and hands the events of VAD and STT to the session.
     fn take_from_stages(&mut self) {
         let now = clock::now();
         if self.uplink.is_waiting() {
             self.uplink.resume(&mut self.lease.port().audio_in);
-            // Audio that waits at the door is no silence.
+            // Audio that waits for room is no silence.
             self.session.handle(Input::Appended { samples: 0 }, now);
         }
         self.push_prompt();
         let unit = self.lease.status();
         loop {
-            // VAD says "committed" before STT gets the utterance: once a transcript is seen, so is its commit.
+            // VAD sends the commit before STT gets the utterance. So a commit is there before its transcript.
             let stt_event = self.lease.port().stt_events.next_live(unit).and_then(Envelope::into_item);
             while let Some(Envelope::Item { item, .. }) = self.lease.port().vad_events.next_live(unit) {
                 self.session.handle(Input::Vad(item), now);
@@ -265,7 +266,8 @@ impl Connection {
         }
     }
 
-    /// Tells the session what its answer has cost, if that has become known: before anything that may end the answer.
+    /// Hands the usage of the answer to the session, if the usage has become known. This comes before any input that
+    /// may end the answer.
     fn take_spent(&mut self) {
         let epoch = self.lease.epoch();
         let cell = &mut self.lease.port().spent;
@@ -277,7 +279,7 @@ impl Connection {
         }
     }
 
-    /// Does what the session says, in its order.
+    /// Carries out the outputs of the session, in their order.
     fn follow_session(&mut self) {
         while let Some(output) = self.session.poll() {
             match output {
@@ -303,7 +305,7 @@ impl Connection {
         self.backlog.push(text);
     }
 
-    /// Hands the prompt on as soon as there is room.
+    /// Pushes the waiting prompt as soon as there is room.
     fn push_prompt(&mut self) {
         if self.prompt.is_some()
             && self.lease.port().text_prompts.has_room_or_ring(1)
@@ -367,13 +369,13 @@ impl Connection {
         }
         self.liveness.begin_write(clock::now());
         while let Some(message) = self.backlog.pop() {
-            // Does not wait: the buffer behind it holds all that can be outstanding.
+            // This does not wait: the buffer of the WebSocket layer holds all that can be outstanding.
             self.sink.feed(message).await?;
         }
         Ok(())
     }
 
-    /// Does what is due. Break: the connection is over.
+    /// Handles the time-outs that are due. Breaks if the connection is over.
     fn tick(&mut self) -> ControlFlow<ConnectionEnd> {
         let now = clock::now();
         if self.session.next_timeout().is_some_and(|at| at <= now) {
@@ -390,7 +392,7 @@ impl Connection {
         ControlFlow::Continue(())
     }
 
-    /// Answers the client's close; the unit is on its way back meanwhile.
+    /// Answers the client's close frame; the unit drains meanwhile.
     async fn closed_by_client(self) {
         let Self { lease, roster_entry, mut sink, mut stream, .. } = self;
         drop((lease, roster_entry));
@@ -404,7 +406,7 @@ impl Connection {
         let _ = tokio::time::timeout(Duration::from_secs(1), close).await;
     }
 
-    /// Closes the socket; the unit is on its way back meanwhile.
+    /// Closes the socket; the unit drains meanwhile.
     async fn close(self, code: u16, reason: &str) {
         let Self { lease, roster_entry, mut sink, mut stream, .. } = self;
         drop((lease, roster_entry));
@@ -412,7 +414,7 @@ impl Connection {
     }
 }
 
-/// Sends a close frame and waits a moment for the client's, so that what was sent before is not lost to a reset.
+/// Sends a close frame and waits for the client's, 1 s at most, so that earlier messages are not lost to a reset.
 pub(super) async fn close_socket(
     sink: &mut SplitSink<WebSocket, Message>,
     stream: &mut SplitStream<WebSocket>,
@@ -429,7 +431,7 @@ pub(super) async fn close_socket(
     let _ = tokio::time::timeout(Duration::from_secs(1), close).await;
 }
 
-/// The close code for what the WebSocket layer refuses.
+/// Returns the close code and the reason for an error of the WebSocket layer.
 fn fault_of(error: &axum::Error) -> (u16, String) {
     use std::error::Error as _;
     match error.source().and_then(|source| source.downcast_ref::<tungstenite::Error>()) {

@@ -5,7 +5,7 @@ use crate::limits::{DELTA_MS_MAX, DELTA_SAMPLES_MAX};
 use crate::message::{AnswerEvent, AnswerOut, Envelope, ResponseKey};
 use crate::unit::{EdgePort, UnitStatus};
 
-/// What comes next.
+/// Result of a pull.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "returned by value and used at once; never stored")]
 pub enum Pulled {
@@ -17,27 +17,28 @@ pub enum Pulled {
     Event(ResponseKey, AnswerEvent),
 }
 
-/// One client's way out.
+/// The downlink of one client.
 #[derive(Debug)]
 pub struct Downlink {
     samples: Vec<i16>,
 }
 
 impl Downlink {
-    /// Empty.
+    /// Makes a downlink without samples.
     #[must_use]
     pub fn new() -> Self {
         Self { samples: Vec::with_capacity(DELTA_SAMPLES_MAX) }
     }
 
-    /// The audio of the last pull: mono, whole frames, at most [`DELTA_MS_MAX`].
+    /// Returns the audio of the last pull: mono, whole frames, at most [`DELTA_MS_MAX`].
     #[must_use]
     pub fn samples(&self) -> &[i16] {
         &self.samples
     }
 
-    /// Takes the next thing out of `answer_out`; audio that is there already is joined. Only the caller's task bumps the
-    /// generation, so what is not stale here is not stale when the caller writes it before doing anything else.
+    /// Takes the next audio or event out of `answer_out`, and joins audio that is there already. Only the caller's task
+    /// raises the generation. An item that is not stale here is therefore not stale if the caller writes it before
+    /// doing anything else.
     pub fn pull(&mut self, unit: &UnitStatus, port: &mut EdgePort) -> Pulled {
         self.samples.clear();
         let mut audio_of = None;
@@ -59,7 +60,8 @@ impl Downlink {
                     port.answer_out.pop();
                     return pulled;
                 }
-                // An event waits for the audio before it. The marker comes when the lease is gone, and is the drain's.
+                // An event waits for the audio before it. The marker comes after the drop of the lease, and is left to
+                // the drain.
                 Envelope::Item { item: AnswerOut::Event(_), .. } | Envelope::SessionEnd(_) => break,
             }
         }

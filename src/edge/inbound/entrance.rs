@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 
 use super::{admin, endpoints};
 
-/// The bound socket, and the task that answers on it: `/health` with 200, because the process is alive, `/ready` and
-/// everything else with 503, because nobody can be served yet.
+/// The bound socket, and the task that answers on it. `/health` gets 200, because the process is alive. `/ready` and
+/// everything else get 503, because no client can be served yet.
 #[derive(Debug)]
 pub struct Entrance {
     socket: std::net::TcpListener,
@@ -21,10 +21,10 @@ pub struct Entrance {
 }
 
 impl Entrance {
-    /// Binds `address` and answers. Thread: on a tokio runtime.
+    /// Binds `address` and begins to answer. Thread: on a tokio runtime.
     ///
     /// # Errors
-    /// What the system says: the port is taken, or not for this user.
+    /// Returns the system's error if the port is taken, or not allowed for this user.
     pub async fn bind(address: SocketAddr) -> std::io::Result<Self> {
         let socket = TcpListener::bind(address).await?.into_std()?;
         let listener = TcpListener::from_std(socket.try_clone()?)?;
@@ -43,19 +43,19 @@ impl Entrance {
         Ok(Self { address: socket.local_addr()?, socket, answering })
     }
 
-    /// The address, with the port that the system chose for port 0.
+    /// Returns the address, with the port that the system chose for port 0.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The socket, for [`listen`](super::listener::listen), once nobody is told any more that the server starts.
+    /// Stops answering and returns the socket, for [`listen`](super::listener::listen).
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error if the runtime cannot take the socket.
     pub async fn open(self) -> std::io::Result<TcpListener> {
         self.answering.abort();
-        // The accept loop is over when this is; connections that it has accepted end by themselves.
+        // The accept loop is over after this await; the connections that it has accepted end by themselves.
         let _ = self.answering.await;
         TcpListener::from_std(self.socket)
     }

@@ -1,4 +1,4 @@
-//! Accepts clients: HTTP routes, the WebSocket upgrade, and the answer to a full house.
+//! Accepts clients: HTTP routes, the WebSocket upgrade, and the refusal while all units are taken.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use super::shared::Shared;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::protocol::{EventIds, Fault, ServerEvent, SessionKind};
 
-/// What one read takes from a socket at most: an append of 100 ms twice over. Each connection keeps such a buffer; the
-/// WebSocket library's own choice is 128 KiB.
+/// Most bytes of one read from a socket: twice an append of 100 ms. Each connection keeps such a buffer; the WebSocket
+/// library's default is 128 KiB.
 const READ_BUFFER_BYTES: usize = 16 * 1_024;
 
-/// What a connection may put into the WebSocket layer before that begins to write by itself, and to wait: more than a
-/// connection ever has outstanding, so that it waits in one place only, for the flush. Grows as it is needed.
+/// Bytes that the WebSocket layer holds before it begins to write by itself, and to wait. A connection never has as
+/// much outstanding, so that it waits in one place only, for the flush. The buffer grows as needed.
 const WRITE_BUFFER_BYTES: usize = 16 * 1_024 * 1_024;
 
-/// Serves clients until `stop` is done; connections that are open then go on by themselves. `serves_endpoints`: those beside
-/// the Realtime one are served too.
+/// Serves clients until `stop` is done; open connections continue by themselves. `serves_endpoints` adds the endpoints
+/// beside the Realtime one.
 ///
 /// # Errors
-/// When the listening socket fails.
+/// Returns an error if the listening socket fails.
 pub async fn listen(
     listener: TcpListener,
     shared: Arc<Shared>,
@@ -57,14 +57,14 @@ pub async fn listen(
     axum::serve(listener, app).with_graceful_shutdown(stop).await
 }
 
-/// Query of the upgrade; other parameters are accepted and not looked at.
+/// Query of the upgrade; other parameters are accepted and ignored.
 #[derive(Debug, serde::Deserialize)]
 struct RealtimeQuery {
-    /// `transcription`: the session is of that type.
+    /// Type of the session if it is `transcription`; other values are ignored.
     intent: Option<String>,
 }
 
-/// `GET /v1/realtime`. Keys are accepted and not looked at.
+/// Handles `GET /v1/realtime`. Keys are accepted and ignored.
 async fn realtime(
     State(shared): State<Arc<Shared>>,
     Query(RealtimeQuery { intent }): Query<RealtimeQuery>,
@@ -92,7 +92,7 @@ async fn admit(socket: WebSocket, shared: Arc<Shared>, kind: Option<SessionKind>
     connection::serve(socket, lease, shared, kind).await;
 }
 
-/// One error event, then the close. Touches no unit and is no error of a session.
+/// Sends one error event and closes the socket. This touches no unit and is no error of a session.
 async fn refuse(socket: WebSocket, fault: Fault, code: u16, reason: &str) {
     let (mut sink, mut stream) = socket.split();
     let event = ServerEvent::Error { error: fault.into() };

@@ -1,4 +1,4 @@
-//! Liveness of a client's socket: does it take what it is given, and does its other end still answer?
+//! Liveness of a client's socket: clients that do not read, and clients that do not answer.
 //!
 //! Pure: time is an argument.
 
@@ -7,20 +7,20 @@ use std::time::Duration;
 use crate::limits::{PING_MS, SLOW_READER_MS_MAX};
 use crate::message::Moment;
 
-/// Silence of the client, in pings, after which it is taken for dead.
+/// Pings without any message from the client after which the client counts as dead.
 const PINGS_UNANSWERED_MAX: u64 = 3;
 
-/// Why a socket is of no use any more.
+/// Reasons to give up a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dead {
-    /// It has not taken what it was given for [`SLOW_READER_MS_MAX`].
+    /// The socket has not taken a write for [`SLOW_READER_MS_MAX`].
     SlowReader,
-    /// Nothing has come for [`PINGS_UNANSWERED_MAX`] pings.
+    /// No message has come for [`PINGS_UNANSWERED_MAX`] pings.
     Silent,
 }
 
 impl Dead {
-    /// The reason, for the log.
+    /// Returns the reason, for the log.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::SlowReader => "client does not read",
@@ -29,7 +29,7 @@ impl Dead {
     }
 }
 
-/// What a look at the clock found.
+/// Result of [`Liveness::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pulse {
     /// Nothing is due.
@@ -40,10 +40,10 @@ pub(super) enum Pulse {
     Dead(Dead),
 }
 
-/// When a socket last showed signs of life.
+/// Times of a socket's last signs of life.
 #[derive(Debug)]
 pub(super) struct Liveness {
-    /// Start of the write that the socket has not taken yet.
+    /// Start of the write that the socket has not taken yet; `None`: all is taken.
     writing_since: Option<Moment>,
     /// Arrival of the client's last message.
     heard_at: Moment,
@@ -52,17 +52,17 @@ pub(super) struct Liveness {
 }
 
 impl Liveness {
-    /// A socket that has just been opened.
+    /// Makes the state of a socket that has just been opened.
     pub(super) fn new(now: Moment) -> Self {
         Self { writing_since: None, heard_at: now, ping_at: now + Duration::from_millis(PING_MS) }
     }
 
-    /// Whether the socket has been given something that it has not taken.
+    /// Returns true if the socket has not taken all that was written.
     pub(super) const fn is_writing(&self) -> bool {
         self.writing_since.is_some()
     }
 
-    /// Notes that the socket is given something. An older write that is still going on counts from its own start.
+    /// Notes the beginning of a write. An older write that is still going on counts from its own start.
     pub(super) fn begin_write(&mut self, now: Moment) {
         self.writing_since.get_or_insert(now);
     }
@@ -77,13 +77,13 @@ impl Liveness {
         self.heard_at = now;
     }
 
-    /// Time at which [`Liveness::check`] will find something, if nothing happens before.
+    /// Returns the time at which [`Liveness::check`] finds something, if nothing happens before.
     pub(super) fn next_timeout(&self) -> Moment {
         let slow_at = self.writing_since.map(|since| since + Duration::from_millis(SLOW_READER_MS_MAX));
         slow_at.map_or(self.ping_at, |slow_at| slow_at.min(self.ping_at))
     }
 
-    /// Looks at the clock. After [`Pulse::Ping`] the next ping is due [`PING_MS`] later.
+    /// Compares the time-outs with `now`. After [`Pulse::Ping`] the next ping is due [`PING_MS`] later.
     pub(super) fn check(&mut self, now: Moment) -> Pulse {
         let slow = Duration::from_millis(SLOW_READER_MS_MAX);
         if self.writing_since.is_some_and(|since| now.since(since) >= slow) {

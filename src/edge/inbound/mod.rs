@@ -1,4 +1,4 @@
-//! Clients of this server: who may come in, what each is told, and how audio gets from a socket to a unit and back.
+//! Service to clients: admission, connections, endpoints, and the way of audio from a socket to a unit and back.
 
 pub mod admin;
 mod aside;

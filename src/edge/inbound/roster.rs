@@ -1,6 +1,7 @@
-//! Who is connected, and what they have used: the figures behind `/v1/pool` and `/v1/usage`.
+//! The connected sessions and their usage: the figures behind `/v1/pool` and `/v1/usage`.
 //!
-//! Edge only, so a mutex is fine: it is held for a few instructions, and no stage thread ever sees it.
+//! Only the edge uses the roster, so a mutex is fine: the lock is held for a few instructions, and no stage thread
+//! takes it.
 #![expect(clippy::disallowed_types, reason = "edge zone: never touched by a stage thread")]
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ struct Totals {
     audio_ms: u64,
     responses_completed: u64,
     responses_cancelled: u64,
-    /// By `status_details.error.code`.
+    /// Failed responses by `status_details.error.code`.
     responses_failed: BTreeMap<&'static str, u64>,
     turns: u64,
     tool_calls: u64,
@@ -30,7 +31,7 @@ struct Totals {
     proxied: Proxied,
 }
 
-/// Of the calls that were passed on to the language model; 429 is not among 4xx.
+/// Sums over the calls that were passed on to the language model; 429 is not among 4xx.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Proxied {
     requests: u64,
@@ -62,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Roster {
-    /// For `units` units.
+    /// Makes the roster of `units` units.
     #[must_use]
     pub fn new(units: usize) -> Self {
         Self { occupants: Mutex::new(vec![Occupant::default(); units]), totals: Mutex::default() }
@@ -73,18 +74,18 @@ impl Roster {
         lock(&self.occupants)[unit.index()] = Occupant { session_id: Some(id.to_owned()), released_at: None };
     }
 
-    /// A session has begun on `unit`.
+    /// Notes that a session has begun on `unit`.
     pub fn enter(&self, unit: UnitId, session_id: &str) {
         self.occupy(unit, session_id);
         lock(&self.totals).connections += 1;
     }
 
-    /// Who had `unit` has left.
+    /// Notes that the session or request has left `unit`.
     pub fn leave(&self, unit: UnitId) {
         lock(&self.occupants)[unit.index()].released_at = Some(clock::now());
     }
 
-    /// Counts what an event says.
+    /// Counts an event that is sent to a client.
     pub fn count(&self, event: &ServerEvent) {
         match event {
             ServerEvent::SpeechStarted { .. } => lock(&self.totals).turns += 1,
@@ -101,7 +102,7 @@ impl Roster {
                     ResponseStatus::Cancelled(_) => totals.responses_cancelled += 1,
                     ResponseStatus::Failed(error) => {
                         *totals.responses_failed.entry(error.code).or_default() += 1;
-                        // As the peer counts them.
+                        // As huggingface/speech-to-speech counts them.
                         totals.responses_completed += 1;
                     }
                     ResponseStatus::InProgress
@@ -119,14 +120,14 @@ impl Roster {
         }
     }
 
-    /// A response has cost so many tokens, as the language model's server says.
+    /// Counts the tokens of a response, as reported by the language model's server.
     pub fn count_tokens(&self, usage: TokenUsage) {
         let mut totals = lock(&self.totals);
         totals.input_tokens += u64::from(usage.input);
         totals.output_tokens += u64::from(usage.output);
     }
 
-    /// A call was passed on to the language model and answered with this HTTP status.
+    /// Counts a call that was passed on to the language model and answered with this HTTP status.
     pub fn count_proxied(&self, status: u16) {
         let proxied = &mut lock(&self.totals).proxied;
         proxied.requests += 1;
@@ -139,20 +140,20 @@ impl Roster {
         }
     }
 
-    /// Such a call has cost so many tokens, as the language model's server says.
+    /// Counts the tokens of a call that was passed on, as reported by the language model's server.
     pub fn count_proxied_tokens(&self, input: u64, output: u64) {
         let proxied = &mut lock(&self.totals).proxied;
         proxied.input_tokens += input;
         proxied.output_tokens += output;
     }
 
-    /// Responses that failed, by the code of the failure.
+    /// Returns the number of failed responses, by the code of the failure.
     #[must_use]
     pub fn responses_failed(&self) -> BTreeMap<&'static str, u64> {
         lock(&self.totals).responses_failed.clone()
     }
 
-    /// `/v1/usage`, in the peer's shape.
+    /// Returns the body of `/v1/usage`, in the form of huggingface/speech-to-speech.
     #[must_use]
     pub fn usage(&self) -> Value {
         let totals = lock(&self.totals).clone();
@@ -180,7 +181,7 @@ impl Roster {
         })
     }
 
-    /// `/v1/pool`, in the peer's shape.
+    /// Returns the body of `/v1/pool`, in the form of huggingface/speech-to-speech.
     #[must_use]
     pub fn pool(&self, slab: &UnitSlab) -> Value {
         let now = clock::now();

@@ -1,4 +1,4 @@
-//! What the tasks that serve clients have in common.
+//! State that the tasks of all clients share.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::rt::alloc::HeapCalls;
 use crate::session::SessionConfig;
 use crate::unit::UnitSlab;
 
-/// What every connection needs.
+/// State that every connection needs.
 #[derive(Debug)]
 pub struct Shared {
     /// The units.
     pub slab: &'static UnitSlab,
-    /// What the stage threads took from the heap.
+    /// Heap calls of the stage threads.
     pub heap_calls: Vec<&'static HeapCalls>,
-    /// Where tasks wait.
+    /// Notices on which the tasks wait.
     pub wakers: Arc<Wakers>,
     /// The language model, for answers that need no unit.
     pub model: Arc<LanguageModel>,
-    /// How sessions begin.
+    /// Settings with which sessions begin.
     pub session: Arc<SessionConfig>,
-    /// Who is connected.
+    /// Connected sessions and their usage.
     pub roster: Roster,
     /// True once the server is stopping.
     pub shutdown: watch::Receiver<bool>,

@@ -79,7 +79,7 @@ impl SttTask {
             let piece = match work {
                 SttWork::Transcribe(piece) => piece,
                 SttWork::EndSession(epoch) => {
-                    // First, so that nothing of the session follows its marker.
+                    // Dropped first, so that nothing of the session follows its marker.
                     self.call = None;
                     self.waiting.clear();
                     self.port.end_session(epoch);

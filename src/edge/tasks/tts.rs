@@ -41,7 +41,7 @@ pub async fn attend(
             task.wakers.tts(unit).notified().await;
             continue;
         };
-        // On the heap, so that an idle unit does not keep it.
+        // On the heap, so that an idle unit does not keep the future.
         let speaking = Box::pin(AssertUnwindSafe(task.speak_clause(answer)).catch_unwind());
         let outcome = match speaking.await {
             Ok(outcome) => outcome,

@@ -10,12 +10,12 @@ use super::error::ApiError;
 use crate::edge::inbound::shared::Shared;
 use crate::unit::UnitLease;
 
-/// A claimed unit with its place in the roster; dropping it gives both back, on every path.
+/// A claimed unit with its entry in the roster. Dropping the claim gives both back, on every path.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) lease: UnitLease,
     shared: Arc<Shared>,
-    /// The server has stopped when all are gone.
+    /// Held until the request ends; the server has stopped when all are gone.
     _alive: mpsc::Sender<()>,
 }
 
@@ -31,7 +31,7 @@ impl Claim {
         Ok(Self { lease, shared: Arc::clone(shared), _alive: shared.alive.clone() })
     }
 
-    /// Woken when a stage has something for this request, or room.
+    /// Returns the notice of the request: a stage has something to read, or room.
     pub(super) fn woken(&self) -> &Notify {
         self.shared.wakers.session(self.lease.id())
     }

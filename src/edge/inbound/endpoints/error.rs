@@ -1,4 +1,4 @@
-//! What goes wrong, in the API's own form.
+//! Errors of the endpoints, in the form of the API.
 //!
 //! # Source
 //! OpenAI API reference, "Error codes": `{"error": {"message", "type", "param", "code"}}`.
@@ -9,7 +9,7 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// When a client may come again, seconds: a unit is free when somebody hangs up, which nobody knows before.
+/// Value of `Retry-After`, seconds. A unit is free as soon as a client leaves, and that time cannot be predicted.
 const RETRY_AFTER_S: &str = "1";
 
 /// An error answer.
@@ -27,7 +27,7 @@ impl ApiError {
         Self { status, kind, code, param: None, message: message.into() }
     }
 
-    /// A field of the request is not what it should be.
+    /// Makes the error for a field of the request that is not valid.
     pub(super) fn field(param: &'static str, code: &'static str, problem: impl std::fmt::Display) -> Self {
         let message = format!("{param}: {problem}");
         Self {
@@ -36,41 +36,41 @@ impl ApiError {
         }
     }
 
-    /// The request as a whole is not what it should be.
+    /// Makes the error for a request that is not valid as a whole.
     pub(super) fn request(status: StatusCode, message: impl Into<String>) -> Self {
         Self::new(status, "invalid_request_error", "invalid_request", message)
     }
 
-    /// All units are taken.
+    /// Makes the error for a request while all units are taken.
     pub(super) fn pool_full(units: usize) -> Self {
         let message = format!("all {units} session slots are in use");
         Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "session_limit_reached", message)
     }
 
-    /// The server takes no work yet.
+    /// Makes the error for a request while the server starts.
     pub(super) fn starting() -> Self {
         let message = "server is starting: its models are being loaded";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", "server_starting", message)
     }
 
-    /// The server takes no more work.
+    /// Makes the error for a request while the server shuts down.
     pub(super) fn shutting_down() -> Self {
         let message = "server is shutting down";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", "server_shutting_down", message)
     }
 
-    /// A model failed.
+    /// Makes the error for a model that failed.
     pub(super) fn failed(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", code, message)
     }
 
-    /// The language model server is not there.
+    /// Makes the error for a language model server that cannot be reached.
     pub(super) fn upstream_unreachable(cause: &str) -> Self {
         let message = format!("the language model server cannot be reached: {cause}");
         Self::new(StatusCode::BAD_GATEWAY, "upstream_unreachable", "upstream_unreachable", message)
     }
 
-    /// This server does not do that.
+    /// Makes the error for a request that this server does not support.
     pub(super) fn not_implemented(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", "not_implemented", message)
     }

@@ -1,8 +1,8 @@
 //! The OpenAI endpoints beside the Realtime one, with `--serve-endpoints`: transcription and speech on the models of this
 //! server, through units of its pool, and the language model's own calls passed on to it.
 //!
-//! Each request for a transcript or for speech claims a unit as a session does, and gives it back when it is answered or
-//! when its client goes away.
+//! Each request for a transcript or for speech claims a unit as a session does. The unit is given back when the request
+//! is answered or its client goes away.
 
 mod claim;
 mod error;
@@ -24,16 +24,16 @@ use error::ApiError;
 /// Largest recording, bytes. Source: OpenAI API reference, "Create transcription".
 const RECORDING_BYTES_MAX: usize = 25 * 1_000 * 1_000;
 
-/// Form fields around it.
+/// Most bytes of the form fields around the recording.
 const FORM_BYTES_MAX: usize = 64 * 1_024;
 
-/// Largest request for speech: the longest input in escapes, and the fields around it.
+/// Largest request for speech, bytes: the longest input in escapes, and the fields around it.
 const SPEECH_BYTES_MAX: usize = 64 * 1_024;
 
-/// Largest request to the language model: a long conversation and some pictures.
+/// Largest request to the language model, bytes: a long conversation and some pictures.
 const PROXIED_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 
-/// The endpoints.
+/// Makes the routes of the endpoints.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     let proxied = Router::new()
         .route("/v1/models", get(proxy::models))
@@ -49,12 +49,12 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     proxied.merge(transcriptions).merge(speech).with_state(shared)
 }
 
-/// The answer to every call while the server starts.
+/// Makes the answer to every call while the server starts.
 pub(super) fn starting() -> Response {
     ApiError::starting().into_response()
 }
 
-/// What stands in their place without `--serve-endpoints`: says so.
+/// Makes the routes without `--serve-endpoints`: each call is answered with an error that names the flag.
 pub(super) fn disabled() -> Router {
     let paths = [
         "/v1/models",

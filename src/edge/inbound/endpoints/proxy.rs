@@ -1,7 +1,8 @@
-//! The language model's own calls, passed on: body and headers there, status, headers and body back as they come.
+//! The language model's own calls, passed on. Body and headers go there; status, headers and body come back as they
+//! arrive.
 //!
-//! The server's key goes along, the client's never does. The model is the server's choice if it has made one. The words of
-//! clients are not kept at a server that they do not know (`store`), and no client speaks for a session ([`NOT_ASKED`]).
+//! The server's key is sent, the client's never is. The request names the server's model if one is configured.
+//! Responses are not stored at the model server (`store`), and no client can pose as a session ([`NOT_ASKED`]).
 
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ use crate::edge::inbound::shared::Shared;
 use crate::edge::outbound::http::CallError;
 use crate::edge::outbound::llm::{ChatClient, ChatEndpoint};
 
-/// Headers of the client that are not passed on: of the connection, of the body's length, which may change, of a packing
-/// that would keep events back, and all that says who the client is.
+/// Headers of the client that are not passed on: those of the connection, of the body's length, which may change, of a
+/// compression that would hold events back, and those that identify the client.
 const NOT_THERE: [&str; 17] = [
     "host",
     "accept-encoding",
@@ -42,13 +43,13 @@ const NOT_THERE: [&str; 17] = [
     "openai-project",
 ];
 
-/// Headers of the model server that are not passed on: of the connection.
+/// Headers of the model server that are not passed on: those of the connection.
 const NOT_BACK: [&str; 4] = ["connection", "keep-alive", "transfer-encoding", "upgrade"];
 
-/// Fields of a request that are not passed on: with them a client could use the cache and the rank of a session.
+/// Fields of a request that are not passed on: through them a client could use the cache and the rank of a session.
 const NOT_ASKED: [&str; 2] = ["id_slot", "antiphon_caller"];
 
-/// The language model's server, there to be asked.
+/// The language model's server, ready for a call.
 struct Upstream<'a> {
     shared: &'a Arc<Shared>,
     client: &'a ChatClient,
@@ -56,7 +57,7 @@ struct Upstream<'a> {
 }
 
 impl<'a> Upstream<'a> {
-    /// Waits for the server to be there, 3 s at most.
+    /// Waits until the server is there, 3 s at most.
     async fn new(shared: &'a Arc<Shared>) -> Result<Self, ApiError> {
         let client = shared.model.client().ok_or_else(|| {
             ApiError::not_implemented(
@@ -66,7 +67,7 @@ impl<'a> Upstream<'a> {
         Ok(Self { shared, client, endpoint: client.endpoint().await.map_err(unreachable)? })
     }
 
-    /// The body with what this server decides in it; the client's own bytes if that is nothing.
+    /// Returns the body with this server's decisions in it; the client's own bytes if there are none.
     fn decided(&self, body: Bytes, store: Option<bool>) -> Result<Bytes, ApiError> {
         let bad = |problem: String| ApiError::request(StatusCode::BAD_REQUEST, problem);
         let mut value: Value =
@@ -88,7 +89,7 @@ impl<'a> Upstream<'a> {
         Ok(if is_changed { value.to_string().into() } else { body })
     }
 
-    /// Passes one call on. The answer's body is handed through as it arrives; a client that goes away takes the call along.
+    /// Passes one call on. The answer's body is passed back as it arrives. If the client goes away, the call ends.
     async fn pass(
         self,
         method: Method,
@@ -126,7 +127,7 @@ fn whole(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
     body.map_err(|error| ApiError::request(error.status(), error.body_text()))
 }
 
-/// `POST /v1/chat/completions`.
+/// Handles `POST /v1/chat/completions`.
 pub(super) async fn chat_completions(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
@@ -137,7 +138,7 @@ pub(super) async fn chat_completions(
     upstream.pass(Method::POST, "chat/completions", headers, body).await
 }
 
-/// `POST /v1/responses`.
+/// Handles `POST /v1/responses`.
 pub(super) async fn responses(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
@@ -148,7 +149,7 @@ pub(super) async fn responses(
     upstream.pass(Method::POST, "responses", headers, body).await
 }
 
-/// `GET /v1/models`.
+/// Handles `GET /v1/models`.
 pub(super) async fn models(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,

@@ -24,24 +24,23 @@ use crate::edge::inbound::shared::Shared;
 use crate::limits::SLOW_READER_MS_MAX;
 use crate::message::{AnswerEvent, ResponseKey, TextPrompt, TtsSettings};
 
-/// Longest text. Source: OpenAI API reference, "Create speech".
+/// Longest text, characters. Source: OpenAI API reference, "Create speech".
 const INPUT_CHARS_MAX: usize = 4_096;
 
-/// Speeds. Source: as above.
+/// Range of the speed. Source: OpenAI API reference, "Create speech".
 const SPEEDS: std::ops::RangeInclusive<f32> = 0.25..=4.0;
 
-/// Pieces of up to 100 ms that wait for the socket beside those in `answer_out`.
+/// Most pieces of up to 100 ms that wait for the socket beside those in `answer_out`.
 const PIECES_MAX: usize = 4;
 
-/// How the audio is answered: mono, signed 16 bit, little-endian, 24 kHz.
+/// Format of the audio: mono, signed 16 bit, little-endian, 24 kHz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SpeechFormat {
     Pcm,
     Wav,
 }
 
-/// Body of the request. Fields that change nothing here (`model`, `voice`, `instructions`) are not looked at: there is one
-/// voice.
+/// Body of the request. Fields that change nothing here (`model`, `voice`, `instructions`) are ignored.
 #[derive(Debug, Deserialize)]
 struct SpeechRequest {
     input: String,
@@ -54,7 +53,7 @@ impl SpeechRequest {
     fn format(&self) -> Result<SpeechFormat, ApiError> {
         match self.response_format.as_deref() {
             Some("pcm") => Ok(SpeechFormat::Pcm),
-            // The API's own default is MP3, which nobody here encodes.
+            // The API's own default is MP3, which this server does not encode.
             Some("wav") | None => Ok(SpeechFormat::Wav),
             Some(other) => {
                 let problem = format_args!("found {other:?}, expected pcm or wav");
@@ -83,7 +82,7 @@ impl SpeechRequest {
     }
 }
 
-/// The handler.
+/// Handles `POST /v1/audio/speech`.
 pub(super) async fn speak(
     State(shared): State<Arc<Shared>>,
     body: Result<Bytes, BytesRejection>,
@@ -94,7 +93,7 @@ pub(super) async fn speak(
     request.check()?;
     let format = request.format()?;
     let mut speech = SpeechStream::begin(Claim::new(&shared).await?, &request);
-    // What fails at once is told by the status.
+    // A failure before the first piece is answered with its status.
     let first = speech.next().await?;
     let (sender, receiver) = mpsc::channel(PIECES_MAX);
     tokio::spawn(send_on(speech, sender));
@@ -109,7 +108,7 @@ pub(super) async fn speak(
     Ok(([(CONTENT_TYPE, content_type)], Body::from_stream(begin.chain(rest))).into_response())
 }
 
-/// SpeechStream that is being made.
+/// Speech that is being made.
 struct SpeechStream {
     claim: Claim,
     downlink: Downlink,
@@ -128,7 +127,7 @@ impl SpeechStream {
         Self { claim, downlink: Downlink::new(), is_over: false }
     }
 
-    /// The next piece; `None`: that was all. Cancel safe.
+    /// Waits for the next piece; `None` at the end. Cancel safe.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         while !self.is_over {
             let unit = self.claim.lease.status();
@@ -151,8 +150,8 @@ impl SpeechStream {
     }
 }
 
-/// Hands the speech on until it ends, or its client does not read it any more. A failure breaks the body off, so that
-/// nobody takes what has come for the whole.
+/// Passes the speech on until it ends, or until its client stops reading. A failure breaks the body off, so that no
+/// client takes a part for the whole.
 async fn send_on(mut speech: SpeechStream, pieces: mpsc::Sender<Result<Bytes, std::io::Error>>) {
     loop {
         let piece = tokio::select! {

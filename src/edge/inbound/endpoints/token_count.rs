@@ -1,4 +1,4 @@
-//! What a call that was passed on has cost, read off the end of its answer as it goes by.
+//! Tokens of a call that was passed on, read from the end of its answer.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::edge::inbound::shared::Shared;
 
-/// Bytes at the end of an answer that are searched: the usage stands behind the text.
+/// Bytes at the end of an answer that are searched: the usage follows the text.
 const TAIL_BYTES: usize = 64 * 1_024;
 
-/// Counts when it is dropped: the answer has ended, or its reader has gone.
+/// Count of an answer's tokens. The drop adds the count to the roster: the answer has ended, or its reader has gone.
 pub(super) struct TokenCount {
     shared: Arc<Shared>,
     tail: Vec<u8>,
@@ -20,7 +20,7 @@ impl TokenCount {
         Self { shared, tail: Vec::new() }
     }
 
-    /// Looks at a piece of the answer.
+    /// Takes the next piece of the answer. Only the end of the answer is kept.
     pub(super) fn look_at(&mut self, bytes: &[u8]) {
         self.tail.extend_from_slice(bytes);
         if self.tail.len() > 2 * TAIL_BYTES {
@@ -37,8 +37,8 @@ impl Drop for TokenCount {
     }
 }
 
-/// Tokens of prompt and completion: the last `usage` that is an object, in JSON or in events of JSON. Within a string the
-/// quotes would be escaped.
+/// Finds the tokens of prompt and completion: the last `usage` that is an object, in JSON or in events of JSON. Within
+/// a string the quotes would be escaped.
 fn tokens(tail: &[u8]) -> Option<(u64, u64)> {
     const NAME: &[u8] = b"\"usage\":";
     let starts = tail.windows(NAME.len()).enumerate().filter(|(_, window)| *window == NAME);

@@ -23,11 +23,11 @@ use crate::message::{
     VadMode, VadSettings,
 };
 
-/// What a recording may be, for messages.
+/// Accepted recordings, for error messages.
 const EXPECTED: &str =
     "expected a WAV file: PCM of 8, 16, 24 or 32 bits or 32-bit float, 1 to 8 channels, 8000 to 48000 Hz";
 
-/// How the transcript is answered.
+/// Form of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TranscriptFormat {
     #[default]
@@ -36,7 +36,7 @@ enum TranscriptFormat {
     Text,
 }
 
-/// What was asked for. Fields that change nothing here (`model`, `temperature`) are not looked at.
+/// Fields of the request. Those that change nothing here (`model`, `temperature`) are ignored.
 #[derive(Debug, Default)]
 struct TranscriptionRequest {
     file: Option<Bytes>,
@@ -44,7 +44,7 @@ struct TranscriptionRequest {
     format: TranscriptFormat,
 }
 
-/// The handler.
+/// Handles `POST /v1/audio/transcriptions`.
 pub(super) async fn transcribe(
     State(shared): State<Arc<Shared>>,
     form: Result<Multipart, MultipartRejection>,
@@ -55,7 +55,7 @@ pub(super) async fn transcribe(
         file.ok_or_else(|| ApiError::field("file", "missing", format_args!("found none, {EXPECTED}")))?;
     let recording = RecordingFrames::new(file)?;
     let seconds = recording.seconds();
-    // Only now: who uploads slowly keeps nobody waiting.
+    // Claimed after the upload, so that a slow upload holds no unit.
     let mut claim = Claim::new(&shared).await?;
     let (text, language) = hear(&mut claim, recording, hints).await?;
     Ok(match format {
@@ -138,15 +138,15 @@ fn bad_form(error: &MultipartError) -> ApiError {
     }
 }
 
-/// A file, read 30 ms at a time.
+/// The frames of a file, 30 ms each.
 struct RecordingFrames {
     file: Bytes,
     header: WavHeader,
     /// Bytes of the file that have been read.
     at: usize,
-    /// The file's rate to 16 kHz.
+    /// Resampler from the file's rate to 16 kHz.
     resampler: Resampler,
-    /// Samples that fill no frame yet.
+    /// Samples at 16 kHz that fill no frame yet.
     ready: Vec<i16>,
     is_finished: bool,
 }
@@ -197,8 +197,8 @@ impl Iterator for RecordingFrames {
     }
 }
 
-/// Sends the recording through the unit as one utterance, and waits for what was said, and in which language, if the
-/// recogniser says it.
+/// Sends the recording through the unit as one utterance and waits for its transcript, with the language if the
+/// recogniser names one.
 async fn hear(
     claim: &mut Claim,
     recording: RecordingFrames,

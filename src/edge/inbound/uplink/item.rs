@@ -1,5 +1,5 @@
-//! Audio that a client puts into an item of the conversation: decoded and brought to 16 kHz here, a frame at a time as there
-//! is room, so that it neither disturbs the client's stream nor holds this thread up.
+//! Audio that a client puts into an item of the conversation. The audio is decoded and resampled to 16 kHz here, a
+//! frame at a time as there is room. So the audio neither disturbs the client's stream nor holds this thread up.
 
 use super::base64::{decode_frame, frame_characters};
 use crate::audio::{AudioFormat, Resampler, SampleRate, pcm};
@@ -15,7 +15,7 @@ pub(super) struct ItemAudio {
     at: usize,
     format: AudioFormat,
     resampler: Resampler,
-    /// All has gone through the resampler.
+    /// True once all samples have gone through the resampler.
     finished: bool,
     /// Samples at 16 kHz.
     ready: Vec<i16>,
@@ -24,14 +24,15 @@ pub(super) struct ItemAudio {
 }
 
 impl ItemAudio {
-    /// Audio in `format`, whose end is the commit `commit`. `text` is base64 of whole samples.
+    /// Makes the audio of an item that ends with `commit`. `text` is base64 of whole samples in `format`.
     pub(super) fn new(text: String, format: AudioFormat, epoch: Epoch, commit: CommitId) -> Self {
         let resampler = Resampler::new(format.rate(), SampleRate::HZ_16K)
             .expect("rates that SampleRate names have a resampler");
         Self { text, at: 0, format, resampler, finished: false, ready: Vec::new(), epoch, commit }
     }
 
-    /// Goes on as far as there is room. True when all is in; else the producer is rung as soon as there is room.
+    /// Pushes frames as long as there is room. Returns true once all are in; else the producer is rung as soon as there
+    /// is room.
     pub(super) fn feed(&mut self, audio_in: &mut Producer<AudioIn>) -> bool {
         while audio_in.has_room_or_ring(1) {
             if self.ready.len() >= FRAME_SAMPLES || (self.finished && !self.ready.is_empty()) {
@@ -51,7 +52,7 @@ impl ItemAudio {
         false
     }
 
-    /// One frame of the client's audio.
+    /// Decodes and resamples one frame of the client's audio.
     fn decode(&mut self) {
         let end = (self.at + frame_characters(self.format)).min(self.text.len());
         let piece = &self.text.as_bytes()[self.at..end];

@@ -18,54 +18,56 @@ use crate::unit::Producer;
 use base64::{BadBase64, decode_law, decode_pcm, frame_characters};
 use item::ItemAudio;
 
-/// The append at hand, while `audio_in` is full.
+/// The rest of an append, which waits while `audio_in` is full.
 #[derive(Debug)]
 enum Rest {
     Nothing,
-    /// Part of the client's message.
+    /// A range of the client's message.
     Borrowed(Utf8Bytes, Range<usize>),
-    /// Base64 that held an escape.
+    /// A range of base64 that held an escape in the message.
     Owned(String, Range<usize>),
 }
 
-/// One client's way in.
+/// The uplink of one client.
 #[derive(Debug)]
 pub struct Uplink {
-    /// Format of the client's audio. Changes between appends only: no message is read while one waits.
+    /// Format of the client's audio. The format changes between appends only: no message is read while an append waits.
     pub format: AudioFormat,
     epoch: Epoch,
     rest: Rest,
-    /// What stands behind it. No message is read meanwhile, so there is little.
+    /// Items behind the rest. No message is read meanwhile, so there are few.
     queue: VecDeque<Queued>,
 }
 
-/// What goes into the ring beside appended audio, in its order.
+/// Items for the ring other than appended audio, in the order of the messages.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a control is the rule, an item the exception")]
 enum Queued {
-    /// A commit, a clear, settings.
+    /// A commit, a clear or settings.
     Control(AudioIn),
     /// Audio of an item.
     Item(Box<ItemAudio>),
 }
 
 impl Uplink {
-    /// Makes a way in for the session `epoch`, whose audio is in `format`.
+    /// Makes the uplink of the session `epoch`, whose audio is in `format`.
     #[must_use]
     pub fn new(format: AudioFormat, epoch: Epoch) -> Self {
         Self { format, epoch, rest: Rest::Nothing, queue: VecDeque::new() }
     }
 
-    /// Whether part of an append still waits for room. Until it is in, no further message is read: TCP pushes back.
+    /// Returns true if an append or a queued item still waits for room. Meanwhile no further message is read, so TCP
+    /// pushes back.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         !matches!(self.rest, Rest::Nothing) || !self.queue.is_empty()
     }
 
-    /// Takes a whole append or nothing of it; what does not fit goes in by [`Uplink::resume`]. Returns its samples.
+    /// Takes a whole append or nothing of it, and returns the number of its samples. [`Uplink::resume`] pushes the part
+    /// for which there is no room yet.
     ///
     /// # Errors
-    /// Bad base64, half a sample, or too much; nothing has been appended then.
+    /// Returns an error for bad base64, half a sample or too many bytes; nothing has been appended then.
     pub fn append(
         &mut self,
         message: &Utf8Bytes,
@@ -102,7 +104,7 @@ impl Uplink {
         self.push_queue(audio_in);
     }
 
-    /// Puts the audio of an item behind all other: base64 of whole samples in the client's format.
+    /// Puts the audio of an item behind all other audio. `audio` is base64 of whole samples in the client's format.
     pub fn item(&mut self, audio: String, commit: CommitId, audio_in: &mut Producer<AudioIn>) {
         let item = ItemAudio::new(audio, self.format, self.epoch, commit);
         self.queue.push_back(Queued::Item(Box::new(item)));
@@ -124,7 +126,7 @@ impl Uplink {
         }
     }
 
-    /// Puts as much of the waiting append into the ring as there is room for.
+    /// Pushes as much of the waiting append, and of the items behind it, as the ring has room for.
     pub fn resume(&mut self, audio_in: &mut Producer<AudioIn>) {
         self.resume_audio(audio_in);
         self.push_queue(audio_in);
@@ -153,7 +155,7 @@ impl Uplink {
     }
 }
 
-/// Samples in a piece of base64, by its length alone.
+/// Returns the number of samples in a piece of base64, by its length alone.
 fn samples_of(text: &str, format: AudioFormat) -> Result<usize, Fault> {
     let padding = text.bytes().rev().take(2).take_while(|byte| *byte == b'=').count();
     if !text.len().is_multiple_of(4) {
@@ -164,14 +166,15 @@ fn samples_of(text: &str, format: AudioFormat) -> Result<usize, Fault> {
         return Err(Fault::AppendTooLarge { found: bytes });
     }
     if !bytes.is_multiple_of(format.sample_bytes()) {
-        // Only if it is base64 at all is the odd byte what is wrong with it.
+        // The odd byte is the fault only if the text is base64 at all.
         STANDARD.check(text.as_bytes()).map_err(|_| Fault::BadBase64)?;
         return Err(Fault::OddBytes { found: bytes });
     }
     Ok(bytes / format.sample_bytes())
 }
 
-/// Decodes `text` into the slots of as many frames as it takes; there is room for them. All or nothing.
+/// Decodes `text` into the slots of as many frames as needed, all or nothing. The caller has checked that there is
+/// room.
 fn write(
     text: &str,
     epoch: Epoch,
@@ -187,7 +190,8 @@ fn write(
     }
 }
 
-/// [`write`] with what decodes the base64 of one frame of `FRAME_BYTES` bytes, and says how many samples it gave.
+/// Does the work of [`write`]. `decode` decodes the base64 of one frame of `FRAME_BYTES` bytes and returns the number
+/// of samples.
 fn write_frames<const FRAME_BYTES: usize>(
     text: &str,
     epoch: Epoch,
@@ -206,7 +210,7 @@ fn write_frames<const FRAME_BYTES: usize>(
                 unreachable!("just written")
             };
             let samples = decode(piece, &mut frame.samples)?;
-            // Padding ends the whole, not a piece of it.
+            // Padding is allowed at the end of the whole text only.
             if pieces.peek().is_some() && samples != FRAME_SAMPLES {
                 return Err(BadBase64);
             }
@@ -242,7 +246,7 @@ mod tests {
         samples
     }
 
-    /// What comes of an append of `audio`: samples, or the error's code.
+    /// Returns the result of an append of `audio`: samples, or the error's code.
     fn appended(audio: &str, format: AudioFormat) -> Result<Vec<i16>, Option<&'static str>> {
         let (mut audio_in, mut consumer) = small_ring();
         let message = Utf8Bytes::from(audio);
@@ -258,7 +262,7 @@ mod tests {
         result.map(|_| samples).map_err(|error| error.fault().code())
     }
 
-    /// What `bytes` say in `format`.
+    /// Decodes `bytes` in `format`.
     fn heard(bytes: &[u8], format: AudioFormat) -> Vec<i16> {
         let Some(law) = format.law() else {
             return bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
@@ -286,7 +290,7 @@ mod tests {
         }
     }
 
-    /// RC-025, RC-028: every length, more than the ring holds too, in each format.
+    /// RC-025, RC-028: every length in each format, also more than the ring holds.
     #[test]
     fn what_is_sent_is_what_is_in_the_ring() {
         let bytes: Vec<u8> = (0..=255).cycle().take(20_002).collect();
