@@ -1,4 +1,4 @@
-//! Where completions come from: an OpenAI-compatible server over HTTP, remote or our own child; or, with fake stages, an
+//! Source of completions: an OpenAI-compatible server over HTTP, remote or our own child; or, with fake stages, an
 //! echo.
 
 use std::time::Duration;
@@ -11,104 +11,105 @@ use crate::message::{Caller, ChatMessage, ChatRequest, FinishReason, TokenUsage,
 use crate::profile::Counts;
 use crate::store::{Artefact, Cache, StoreError};
 
-/// Why there is no language model.
+/// Errors of the language model's setup.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LanguageModelError {
-    /// Its address or key.
+    /// The address or the key is not valid.
     #[error("language model {0}")]
     Address(#[from] AddressError),
-    /// What a client needs.
+    /// The HTTP client cannot be made.
     #[error("language model: {0}")]
     Client(#[from] CallError),
-    /// Its process.
+    /// The process of the built-in model does not start.
     #[error(transparent)]
     Child(#[from] LlmProcessError),
-    /// Its file.
+    /// The file of the built-in model cannot be located.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A time-out that is no time.
+    /// A time-out is out of range.
     #[error("found a time-out of {0} s, expected more than 0 and at most 3600")]
     Timeout(f64),
-    /// A build without the built-in model.
+    /// The build has no built-in model.
     #[error("this build has no built-in language model (feature builtin-llm), expected --llm-url")]
     NotBuiltIn,
-    /// The path of this program.
+    /// The path of this program is not known.
     #[error("path of this program: {0}")]
     Program(std::io::Error),
 }
 
-/// Tokens of prompt and answer that the built-in model keeps per slot. SmolLM2 was trained on 8,192.
+/// Default number of tokens of prompt and answer that the built-in model keeps per slot. SmolLM2 was trained on 8,192.
 const CHILD_CONTEXT_TOKENS: u32 = 2_048;
 
-/// Tokens that a server is taken to hold that does not say: as many as most models of the last years have at least.
+/// Context that is assumed for a server that does not report one, tokens. Most models of the last years have at least
+/// as many.
 const REMOTE_CONTEXT_TOKENS: u32 = 32_768;
 
-/// Bytes of text that a token stands for at least, in a vocabulary that we do not know. English has more than 4, JSON,
-/// numbers and languages of other scripts some 2 to 3.
+/// Least bytes of text per token, in an unknown vocabulary. English has more than 4; JSON, numbers and languages of
+/// other scripts have some 2 to 3.
 const TOKEN_BYTES: usize = 2;
 
-/// The same for the built-in model, which is small, and speaks only English.
+/// Least bytes of text per token for the built-in model, which is small, and speaks only English.
 const CHILD_TOKEN_BYTES: usize = 3;
 
 /// The language model of this server.
 #[derive(Debug)]
 pub enum LanguageModel {
-    /// A server that somebody else runs.
+    /// An external server.
     Remote {
-        /// How it is asked.
+        /// Client of the server.
         client: ChatClient,
         /// Tokens of prompt and answer together.
         context: u32,
     },
     /// Our own process with the built-in model.
     Child {
-        /// How it is asked.
+        /// Client of the process.
         client: ChatClient,
         /// The process.
         child: LlmProcess,
         /// Tokens of prompt and answer together.
         context: u32,
     },
-    /// Fake stages only: answers with the last line of the last user message. Not a model.
+    /// Fake stages only: an echo of the last line of the last user message. Not a model.
     Echo,
 }
 
-/// Conversation of a session without a model.
+/// Longest conversation of a session without a model, bytes.
 const ECHO_HISTORY_BYTES: usize = 256 * 1_024;
 
-/// The language model that is asked for: checked, not started.
+/// Settings of the language model: checked, not started.
 #[derive(Debug)]
 pub enum LanguageModelSettings {
-    /// A server that somebody else runs.
+    /// An external server.
     Remote {
-        /// How it is asked.
+        /// Client of the server.
         client: ChatClient,
-        /// Its address, for log lines.
+        /// Address of the server, for log lines.
         url: String,
-        /// Tokens of prompt and answer together, as the user says.
+        /// Tokens of prompt and answer together, from `--llm-context`.
         context: Option<u32>,
-        /// The same as the server says; `None` until it has been asked.
+        /// Tokens of prompt and answer together, as the server's list reports them; `None` before the request.
         said: Option<Result<Option<u32>, CallError>>,
     },
     /// Our own process with the built-in model.
     Child {
-        /// What the process is started with.
+        /// Settings of the process.
         settings: LlmProcessSettings,
-        /// How long each part of a completion may take.
+        /// Time-outs of a completion.
         timeouts: ChatTimeouts,
         /// Tokens of prompt and answer together.
         context: u32,
     },
-    /// Fake stages only.
+    /// Echo, for fake stages only.
     Echo,
 }
 
 impl LanguageModelSettings {
-    /// Checks what `args` ask for. Touches neither the network nor a model file.
+    /// Checks the language model that `args` ask for. Touches neither the network nor a model file.
     ///
     /// # Errors
-    /// What is missing or wrong.
+    /// Returns an error for an argument that is missing or not valid.
     pub fn check(args: &ServeArgs, counts: &Counts) -> Result<Self, LanguageModelError> {
         let timeouts = timeouts(args)?;
         if let Some(url) = &args.llm_url {
@@ -140,8 +141,8 @@ impl LanguageModelSettings {
         Ok(Self::Child { settings, timeouts, context })
     }
 
-    /// Asks a server that somebody else runs for its context. One that does not answer is named in the log and is no error:
-    /// it may well be there when the first answer is due.
+    /// Asks an external server for its context. A server that does not answer is named in the log. That is no error:
+    /// the server may be there when the first answer is due.
     pub async fn look(&mut self) {
         let Self::Remote { client, url, said, .. } = self else { return };
         let answer = client.context_tokens().await;
@@ -153,7 +154,8 @@ impl LanguageModelSettings {
         *said = Some(answer);
     }
 
-    /// Starts what is ours to start. The built-in model has run once when this returns.
+    /// Makes the language model and starts the process of a built-in one. The built-in model has run once when this
+    /// returns.
     ///
     /// # Errors
     /// [`LanguageModelError::Child`] if the process does not become ready.
@@ -163,7 +165,7 @@ impl LanguageModelSettings {
                 let context = match (context, said) {
                     (Some(tokens), _) => tokens,
                     (None, Some(said)) if !said.as_ref().is_err_and(is_unreachable) => known_context(said),
-                    // While our own models were loaded it may have come.
+                    // The server may have come up while our own models were loaded.
                     (None, _) => known_context(client.context_tokens().await),
                 };
                 tracing::info!(url, context, "language model");
@@ -179,12 +181,12 @@ impl LanguageModelSettings {
     }
 }
 
-/// Tells whether nobody has answered.
+/// Returns true if the server has not answered.
 const fn is_unreachable(error: &CallError) -> bool {
     matches!(error, CallError::Unreachable(_) | CallError::Timeout(_))
 }
 
-/// Reads the tokens of a remote server's context out of what the server has said; an assumption if it has not.
+/// Returns the tokens of a remote server's context, as the server reports them; an assumption if it does not.
 fn known_context(said: Result<Option<u32>, CallError>) -> u32 {
     let problem = match said {
         Ok(Some(tokens)) => return tokens,
@@ -196,20 +198,20 @@ fn known_context(said: Result<Option<u32>, CallError>) -> u32 {
 }
 
 impl LanguageModel {
-    /// Conversation, in bytes of text, that fits the model's context beside instructions, tools and the answer: half of
-    /// the context, at 2 bytes to the token (3 with the built-in model). 32 KiB for 32,768 tokens.
+    /// Returns the bytes of conversation text that fit the model's context beside instructions, tools and the answer:
+    /// half of the context, at 2 bytes to the token (3 with the built-in model). 32 KiB for 32,768 tokens.
     #[must_use]
     pub const fn history_bytes_max(&self) -> usize {
         match self {
             Self::Remote { context, .. } => *context as usize / 2 * TOKEN_BYTES,
             Self::Child { context, .. } => *context as usize / 2 * CHILD_TOKEN_BYTES,
-            // No model reads it.
+            // No model reads the conversation.
             Self::Echo => ECHO_HISTORY_BYTES,
         }
     }
 
-    /// Whether pictures may be passed on. What a remote server makes of them depends on its model, and a model without
-    /// eyes is its error; the built-in model has none.
+    /// Returns true if pictures may be passed on. A remote server whose model reads no pictures reports an error. The
+    /// built-in model reads none.
     #[must_use]
     pub const fn sees_images(&self) -> bool {
         match self {
@@ -218,7 +220,7 @@ impl LanguageModel {
         }
     }
 
-    /// How the server is asked; `None` where none is.
+    /// Returns the client of the server; `None` for the echo.
     #[must_use]
     pub const fn client(&self) -> Option<&ChatClient> {
         match self {
@@ -227,7 +229,7 @@ impl LanguageModel {
         }
     }
 
-    /// Begins a completion. Dropping the stream ends it.
+    /// Begins a completion. Dropping the stream ends the completion.
     #[must_use]
     pub fn stream(&self, request: &ChatRequest, caller: Caller) -> CompletionStream {
         match self {
@@ -253,20 +255,20 @@ fn timeouts(args: &ServeArgs) -> Result<ChatTimeouts, LanguageModelError> {
     })
 }
 
-/// One completion on its way.
+/// One completion as it arrives.
 #[derive(Debug)]
 pub enum CompletionStream {
-    /// From a server.
+    /// Completion of a server.
     Http(Box<ChatStream>),
-    /// Fake: the text that is still to come.
+    /// Fake: the text that is still to come; `None`: all has been returned.
     Echo(Option<String>),
 }
 
 impl CompletionStream {
-    /// The next piece. After `Done` or an error nothing follows.
+    /// Waits for the next piece. Nothing follows `Done` or an error.
     ///
     /// # Errors
-    /// What went wrong between us and the server.
+    /// Each of [`CallError`].
     pub async fn next(&mut self) -> Result<ChatDelta, CallError> {
         match self {
             Self::Http(stream) => stream.next().await,

@@ -1,8 +1,9 @@
-//! The built-in language model's process, looked after.
+//! Supervision of the built-in language model's process.
 //!
-//! The process runs `antiphon llm` (`llm_server`). If it dies, the answers under way fail by their broken
-//! sockets, requests wait or fail at [`ChatClient`](super::llm::ChatClient), and another one is started; the server
-//! goes on. It cannot outlive this process: it ends when its standard input is closed, however that happens.
+//! The process runs `antiphon llm` (`llm_server`). If the process dies, the answers under way fail by their broken
+//! sockets. Requests wait or fail at [`ChatClient`](super::llm::ChatClient) until another process has started; the
+//! server goes on. The process ends when its standard input is closed, so it cannot outlive this one, however this one
+//! ends.
 #![expect(clippy::disallowed_types, reason = "edge zone: never touched by a stage thread")]
 #![expect(
     clippy::disallowed_methods,
@@ -24,25 +25,25 @@ use tokio::time::{Instant, sleep, timeout};
 use super::http::AddressError;
 use super::llm::ChatEndpoint;
 
-/// How long the process may take to load its model and run it once.
+/// Longest wait for the process to load its model and run it once.
 const READY_WAIT: Duration = Duration::from_secs(120);
 
-/// How long the process may take to end by itself once its standard input is closed; a step is far shorter.
+/// Longest wait for the process to end by itself, once its standard input is closed; a step is far shorter.
 const END_WAIT: Duration = Duration::from_secs(2);
 
 /// Pause before the process is started again; doubles with every failure in a row.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
-/// Longest such pause.
+/// Longest pause before the process is started again.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// A process that has served for this long did not fail at once: the next pause is the shortest again.
+/// Time of service after which the next pause is the shortest again.
 const STEADY: Duration = Duration::from_secs(30);
 
 /// Lines of the process's standard error that are kept for the message about its end.
 const LAST_LINES: usize = 8;
 
-/// What the process is started with.
+/// Settings of the process.
 #[derive(Clone, Debug)]
 pub struct LlmProcessSettings {
     /// The program, as a rule [`std::env::current_exe`].
@@ -59,38 +60,38 @@ pub struct LlmProcessSettings {
     pub instructions: Option<String>,
 }
 
-/// Why the process could not be started.
+/// Errors of the start of the process.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LlmProcessError {
     /// The program cannot be run.
     #[error("{program}: {source}")]
     Spawn {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It ended before it was ready.
+    /// The process ended before it was ready.
     #[error("the built-in language model ended with {status} before it was ready{}", said(.last_lines))]
     Ended {
-        /// How.
+        /// Exit status of the process.
         status: ExitStatus,
         /// The last lines of its standard error.
         last_lines: Vec<String>,
     },
-    /// It was not ready in time; it has been killed.
+    /// The process was not ready in time and has been killed.
     #[error("the built-in language model was not ready after {} s{}", .wait.as_secs(), said(.last_lines))]
     NotReady {
-        /// How long it was waited for.
+        /// Length of the wait.
         wait: Duration,
         /// The last lines of its standard error.
         last_lines: Vec<String>,
     },
-    /// What it printed is no address.
+    /// The process printed something other than an address.
     #[error("the built-in language model printed {found:?}, expected \"ready http://ADDRESS/v1\"")]
     BadReadyLine {
-        /// The line.
+        /// Line that was printed.
         found: String,
     },
 }
@@ -99,7 +100,7 @@ fn said(lines: &[String]) -> String {
     if lines.is_empty() { String::new() } else { format!("; it said:\n{}", lines.join("\n")) }
 }
 
-/// The process, and the task that starts it again. Dropping it kills the process.
+/// The process, and the task that starts it again. The drop kills the process.
 #[derive(Debug)]
 pub struct LlmProcess {
     endpoint: watch::Receiver<Option<ChatEndpoint>>,
@@ -131,29 +132,29 @@ impl LlmProcess {
         Ok(Self { endpoint, process, restarts, stop: Some(stop), supervisor })
     }
 
-    /// Where the process serves; `None` while it is being started again. For
+    /// Returns the endpoint of the process; `None` while the process is being started again. For
     /// [`ChatClient::following`](super::llm::ChatClient::following).
     #[must_use]
     pub fn endpoint(&self) -> watch::Receiver<Option<ChatEndpoint>> {
         self.endpoint.clone()
     }
 
-    /// Number of the process; `None` while it is being started again.
+    /// Returns the id of the process; `None` while it is being started again.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
         *self.process.borrow()
     }
 
-    /// How often it had to be started again.
+    /// Returns the number of times that the process was started again.
     #[must_use]
     pub fn restarts(&self) -> u32 {
         *self.restarts.borrow()
     }
 
-    /// Ends the process: asks it, then kills it.
+    /// Ends the process: closes its standard input, then kills it if it does not end.
     pub async fn shutdown(mut self) {
         drop(self.stop.take());
-        // The task neither panics nor is it cancelled before the drop below.
+        // The task does not panic and is not cancelled before the drop below.
         let _ = (&mut self.supervisor).await;
     }
 }
@@ -200,7 +201,7 @@ impl Supervisor {
         }
     }
 
-    /// Tries until it succeeds.
+    /// Starts the process again, until that succeeds.
     async fn restart(&self, pause: &mut Duration) -> Running {
         loop {
             sleep(*pause).await;
@@ -216,7 +217,7 @@ impl Supervisor {
 /// A process that is ready.
 struct Running {
     child: Child,
-    /// Closed to make it end.
+    /// Standard input, closed to make the process end.
     input: Option<ChildStdin>,
     /// Kept so that a line printed later finds a reader's end and not a broken pipe.
     _output: BufReader<ChildStdout>,
@@ -236,7 +237,7 @@ impl Running {
         let forwarder = tokio::spawn(forward(errors, last_lines.clone()));
         let mut output = BufReader::new(output);
         let mut line = String::new();
-        // A failed read is the end of the process as well, and its status says more.
+        // A failed read is the end of the process as well, and the exit status explains more.
         match timeout(READY_WAIT, output.read_line(&mut line)).await {
             Ok(Ok(1..)) => {}
             Ok(_) => {
@@ -244,7 +245,7 @@ impl Running {
                     .wait()
                     .await
                     .map_err(|source| LlmProcessError::Spawn { program: settings.program.clone(), source })?;
-                // Its last words may still be in the pipe.
+                // The last lines may still be in the pipe.
                 let _ = timeout(END_WAIT, forwarder).await;
                 return Err(LlmProcessError::Ended { status, last_lines: last_lines.copy() });
             }
@@ -259,7 +260,7 @@ impl Running {
     async fn end(mut self) {
         drop(self.input.take());
         if timeout(END_WAIT, self.child.wait()).await.is_err() {
-            // It may have ended just now, which is what is wanted.
+            // The process may have ended just now, which is as good.
             let _ = self.child.kill().await;
         }
     }
@@ -275,11 +276,11 @@ fn command(settings: &LlmProcessSettings) -> Command {
         command.arg("--context").arg(context.to_string());
     }
     if let Some(instructions) = &settings.instructions {
-        // In one argument: they may begin with a dash.
+        // One argument, since the instructions may begin with a dash.
         command.arg(format!("--instructions={instructions}"));
     }
     command
-        // Its error message is to be among the last lines, not a backtrace of where the message was made.
+        // The last lines are to hold the error message, not a backtrace of the place where it was made.
         .env("RUST_LIB_BACKTRACE", "0")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,4 +1,5 @@
-//! Model servers that this server calls over HTTP, whoever runs them. Nothing here knows a unit or a session.
+//! Calls of model servers over HTTP, of external ones and of the built-in language model. Nothing here touches a unit
+//! or a session.
 
 pub mod http;
 pub mod language_model;

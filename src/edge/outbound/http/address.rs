@@ -1,4 +1,4 @@
-//! Where an OpenAI-compatible API is served, and the key to it.
+//! Address of an OpenAI-compatible API, and the key to it.
 
 use std::net::IpAddr;
 
@@ -8,41 +8,41 @@ use reqwest::header::HeaderValue;
 /// Calls below the base; an address that ends in one of them stands for its base.
 const CALLS: [&str; 4] = ["chat/completions", "responses", "audio/transcriptions", "audio/speech"];
 
-/// Path of the API where an address names a host alone.
+/// Path of the API if an address names a host alone.
 const DEFAULT_PATH: &str = "/v1";
 
-/// Why a server cannot be asked. The text begins with what is wrong, `URL` or `key`, so that the server's name may stand
-/// before it; the key itself stays out of it.
+/// Errors of an address or a key. The text begins with `URL` or `key`, so that the server's name may stand before it.
+/// The key itself is not in the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
     /// The text is no URL.
     #[error("URL {url:?}: {problem}")]
     NoUrl {
-        /// The text.
+        /// Text that was given.
         url: String,
-        /// What the parser says.
+        /// The parser's message.
         problem: String,
     },
     /// The URL is of another protocol.
     #[error("URL {url:?}: found scheme {scheme:?}, expected http or https")]
     Scheme {
-        /// The URL.
+        /// URL that was given.
         url: String,
-        /// Its scheme.
+        /// Scheme of the URL.
         scheme: String,
     },
-    /// The URL is the address of another call than the one that shall be made.
+    /// The URL is the address of another call than the expected one.
     #[error("URL {url:?}: found the address of {found:?}, expected that of {expected:?}")]
     OtherCall {
-        /// The URL.
+        /// URL that was given.
         url: String,
-        /// The call that it ends in.
+        /// Call that the URL ends in.
         found: &'static str,
-        /// The call that shall be made.
+        /// Call that is expected.
         expected: &'static str,
     },
-    /// The environment variable that shall hold the key is not set, or not UTF-8.
+    /// The environment variable of the key is not set, or not UTF-8.
     #[error("key: environment variable {0} is not set")]
     NoKey(String),
     /// The key cannot stand in a header.
@@ -50,12 +50,12 @@ pub enum AddressError {
     BadKey,
 }
 
-/// The base of an API (`http://host:8000/v1`) and the key to it, checked when it is made.
+/// The base of an API (`http://host:8000/v1`) and the key to it, both checked by the constructor.
 #[derive(Clone)]
 pub struct ApiBase {
-    /// Without a slash at the end of its path.
+    /// URL without a slash at the end of its path.
     url: Url,
-    /// The call that the address ended in.
+    /// Call that the address ended in; `None`: the base or the host.
     named: Option<&'static str>,
     authorization: Option<HeaderValue>,
 }
@@ -85,13 +85,13 @@ impl ApiBase {
         Ok(Self { url: base, named: named.map(|(call, _)| call), authorization })
     }
 
-    /// The call that the address ended in: `chat/completions`; `None` if it was the base or the host.
+    /// Returns the call that the address ended in: `chat/completions`; `None` if it was the base or the host.
     #[must_use]
     pub const fn named_call(&self) -> Option<&'static str> {
         self.named
     }
 
-    /// The address of the call `path`: `audio/speech`.
+    /// Returns the address of the call `path`, such as `audio/speech`.
     #[must_use]
     pub fn call(&self, path: &str) -> Url {
         let mut url = self.url.clone();
@@ -99,18 +99,18 @@ impl ApiBase {
         url
     }
 
-    /// The base, for log lines.
+    /// Returns the base, for log lines.
     #[must_use]
     pub fn url(&self) -> &str {
         self.url.as_str()
     }
 
-    /// The `Authorization` header.
+    /// Returns the `Authorization` header; `None` without a key.
     pub(super) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
 
-    /// Whether the server is on this machine: no proxy is asked for it.
+    /// Returns true if the server is on this machine: no proxy is used then.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let host = self.url.host_str().unwrap_or_default();
@@ -118,7 +118,7 @@ impl ApiBase {
         host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Whether certificates are needed.
+    /// Returns true if certificates are needed.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.url.scheme() == "https"
@@ -138,7 +138,7 @@ impl std::fmt::Debug for ApiBase {
 /// Reads a key out of the environment variable `variable`, if one is named.
 ///
 /// # Errors
-/// [`AddressError::NoKey`].
+/// [`AddressError::NoKey`] if the variable is not set, or not UTF-8.
 pub fn key_from(variable: Option<&str>) -> Result<Option<String>, AddressError> {
     let read = |name: &str| std::env::var(name).map_err(|_| AddressError::NoKey(name.to_owned()));
     variable.map(read).transpose()
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Whoever names a call without `/v1` before it has none there.
+    /// An address of a call without `/v1` before it gets none.
     #[test]
     fn the_whole_address_of_a_call_is_that_call() {
         for (given, call) in [

@@ -1,4 +1,4 @@
-//! Why another server did not do what it was asked for.
+//! Errors of calls to other servers.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use serde_json::Value;
 /// Longest message of a server that is passed on, characters.
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// Why a call failed. Each variant says what was found, and never holds the key or the address.
+/// Errors of a call. Each variant describes what was found, and never holds the key or the address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The client cannot be made, or the request not be written.
+    /// The client cannot be made, or the request cannot be written.
     #[error("{0}")]
     Setup(String),
-    /// No connection within the time-out, refused, or no trust in the certificate.
+    /// There is no connection within the time-out, or it is refused, or the certificate is not trusted.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     /// An HTTP status other than 200.
     #[error("the server answered {status}: {message}")]
     Status {
-        /// The status.
+        /// HTTP status.
         status: u16,
         /// The server's own words, or the status's name.
         message: String,
@@ -28,10 +28,10 @@ pub enum CallError {
     /// Nothing came within the time-out.
     #[error("the server sent nothing within {} ms", .0.as_millis())]
     Timeout(Duration),
-    /// Something came, and nothing after it within the time-out.
+    /// Something came, and nothing more within the time-out.
     #[error("the server stopped: nothing for {} ms", .0.as_millis())]
     Stalled(Duration),
-    /// The answer ended early or is not what the API says.
+    /// The answer ended early, or does not follow the API.
     #[error("the server's answer broke off or is wrong: {0}")]
     Broken(String),
 }

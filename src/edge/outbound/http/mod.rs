@@ -1,6 +1,6 @@
-//! How this server asks another one over HTTP, whichever model lives there: one kind of address, one client, one error.
+//! HTTP calls of model servers, independent of the model: one kind of address, one client, one error.
 //!
-//! Dropping a future or a `Reply` closes its socket. Nothing is asked twice.
+//! Dropping a future or a `Reply` closes its socket. No request is repeated.
 
 mod address;
 mod error;
@@ -49,7 +49,7 @@ impl HttpClient {
     }
 
     fn build(is_loopback: bool, is_tls: bool, connect: Duration) -> Result<Self, CallError> {
-        // The crypto provider of the process. This fails only where one is installed already, which is as good.
+        // Installs the crypto provider of the process. This fails only if one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("antiphon/", env!("CARGO_PKG_VERSION")))
@@ -69,8 +69,8 @@ impl HttpClient {
         http.map(Self).map_err(|error| CallError::Setup(format!("HTTP client: {}", root_cause(&error))))
     }
 
-    /// Sends what `fill` makes of a request for `path` below `base`, with the base's key, and waits for the head of the
-    /// answer, whatever its status.
+    /// Sends a request for `path` below `base`, with the base's key and the additions of `fill`. Waits for the head of
+    /// the answer, of any status.
     ///
     /// # Errors
     /// [`CallError::Unreachable`], [`CallError::Broken`]; [`CallError::Setup`] if the request cannot be written.
@@ -100,7 +100,7 @@ impl HttpClient {
     /// Sends a request like [`HttpClient::send`]; any status but 200 is an error.
     ///
     /// # Errors
-    /// The same, and [`CallError::Status`].
+    /// Those of [`HttpClient::send`], and [`CallError::Status`].
     pub(super) async fn call(
         &self,
         base: &ApiBase,
@@ -118,12 +118,12 @@ impl HttpClient {
 pub(super) struct Reply(Response);
 
 impl Reply {
-    /// The headers.
+    /// Returns the headers.
     pub(super) fn headers(&self) -> &HeaderMap {
         self.0.headers()
     }
 
-    /// The content type in small letters and without blanks; empty if there is none.
+    /// Returns the content type in lower case and without blanks; empty if there is none.
     pub(super) fn content_type(&self) -> String {
         let content_type = self.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         content_type.unwrap_or_default().to_ascii_lowercase().replace(' ', "")
@@ -132,7 +132,7 @@ impl Reply {
     /// Waits for the next bytes of the body; `None` at its end. Cancel safe.
     ///
     /// # Errors
-    /// [`CallError::Broken`] if the connection is.
+    /// [`CallError::Broken`] if the connection breaks.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, CallError> {
         self.0.chunk().await.map_err(|error| CallError::Broken(root_cause(&error)))
     }
@@ -153,7 +153,7 @@ impl Reply {
     }
 }
 
-/// Does `work` unless it takes longer than `limit`.
+/// Waits for `work`, at most for `limit`.
 ///
 /// # Errors
 /// Those of `work`, and [`CallError::Timeout`].
@@ -164,7 +164,7 @@ pub(super) async fn within<T>(
     tokio::time::timeout(limit, work).await.unwrap_or(Err(CallError::Timeout(limit)))
 }
 
-/// Finds the innermost cause of `error`, which names what happened and not the address.
+/// Finds the innermost cause of `error`, which describes the failure and does not name the address.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -180,10 +180,10 @@ async fn status(mut response: Response) -> CallError {
     CallError::Status { status: status.as_u16(), message }
 }
 
-/// Reads the beginning of an error response's body, as much as comes in a moment.
+/// Reads the beginning of an error response's body, as much as comes within [`ERROR_BODY_WAIT`].
 async fn error_body(response: &mut Response) -> Vec<u8> {
     let mut body = Vec::new();
-    // Whatever has come within the time is used, so an elapsed time-out is no error.
+    // All that has come within the time is used, so an elapsed time-out is no error.
     let _ = tokio::time::timeout(ERROR_BODY_WAIT, async {
         while let Ok(Some(bytes)) = response.chunk().await {
             let room = ERROR_BODY_BYTES_MAX - body.len();

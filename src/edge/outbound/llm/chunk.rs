@@ -1,17 +1,17 @@
-//! What one event of a stream says, whichever API it is of.
+//! Content of one event of a stream, of either API.
 
 use crate::message::{FinishReason, TokenUsage};
 
-/// What one event says.
+/// Content of one event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chunk {
     /// Parts of the answer, in order; none of them is empty.
     pub(super) pieces: Vec<ChunkPart>,
-    /// How the answer ended.
+    /// End of the answer; `None`: not in this event.
     pub(super) finish: Option<FinishReason>,
-    /// What it cost.
+    /// Usage of the answer; `None`: not in this event.
     pub(super) usage: Option<TokenUsage>,
-    /// Nothing that matters follows.
+    /// True if nothing of use follows.
     pub(super) is_last: bool,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Chunk {
 pub(super) enum ChunkPart {
     /// Text, perhaps with reasoning between tags.
     Text(String),
-    /// So many bytes of reasoning in a field of its own.
+    /// Bytes of reasoning that came in a field of its own.
     Reasoning(usize),
     /// A part of a function call.
     Call(CallFragment),
@@ -50,6 +50,6 @@ pub(super) struct CallFragment {
     pub(super) name: Option<String>,
     /// JSON, or a part of it.
     pub(super) arguments: String,
-    /// The call is complete, and `arguments` are all that it has.
+    /// True if the call is complete, and `arguments` are all its arguments.
     pub(super) is_whole: bool,
 }

@@ -14,7 +14,7 @@ use crate::message::{
     ToolChoice, UserPart,
 };
 
-/// Body of `POST /v1/chat/completions`. Fields that not every server knows are left out unless they are needed.
+/// Body of `POST /v1/chat/completions`. Fields that not every server accepts are left out unless they are needed.
 #[derive(Serialize)]
 struct RequestBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ fn message_body(message: &ChatMessage) -> Value {
     match message {
         ChatMessage::System(text) => json!({"role": "system", "content": text}),
         ChatMessage::User(parts) => match parts.as_slice() {
-            // What every server understands.
+            // The form that every server understands.
             [UserPart::Text(text)] => json!({"role": "user", "content": text}),
             parts => json!({"role": "user", "content": parts.iter().map(part_body).collect::<Vec<_>>()}),
         },
@@ -143,7 +143,7 @@ struct ChoiceBody {
 struct Delta {
     #[serde(default)]
     content: Option<String>,
-    /// What the model says instead of an answer; it is to be spoken as well.
+    /// A refusal in place of an answer, which is spoken as well.
     #[serde(default)]
     refusal: Option<String>,
     /// Thoughts, as DeepSeek, llama.cpp and vLLM name them.
@@ -154,7 +154,7 @@ struct Delta {
     reasoning: Option<Value>,
     #[serde(default)]
     tool_calls: Option<Vec<CallDelta>>,
-    /// A call, as the API named it before there could be several.
+    /// A call, in the form of the API before there could be several.
     #[serde(default)]
     function_call: Option<FunctionDelta>,
 }
@@ -215,7 +215,7 @@ struct PromptDetails {
 /// Reads one event's data.
 ///
 /// # Errors
-/// [`AnswerError::Reported`], [`AnswerError::NoEvent`].
+/// [`AnswerError::Reported`] if the server reports an error, [`AnswerError::NoEvent`] if the data is no chunk.
 pub(super) fn parse_event(data: &[u8]) -> Result<Chunk, AnswerError> {
     let body: ChunkBody = serde_json::from_slice(data)
         .map_err(|error| AnswerError::no_event("completion chunk", &error, data))?;
@@ -247,7 +247,7 @@ fn finish_reason(name: &str) -> FinishReason {
     match name {
         "length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
-        // "stop", "tool_calls", and whatever else a server calls an end that the model chose.
+        // "stop", "tool_calls", and other names of an end that the model chose.
         _ => FinishReason::Stop,
     }
 }
@@ -271,7 +271,7 @@ mod tests {
                 "stream_options": {"include_usage": true}})
         );
         request.tokens_max = Some(7);
-        // OpenAI's server refuses it where there are no functions.
+        // OpenAI's server refuses the field if there are no functions.
         request.parallel_tool_calls = Some(false);
         let caller = Caller { unit: UnitId::new(3), epoch: Epoch::new(17), rank: Rank::Spoken };
         let full = json(request_body(Some("m"), &request, Some(caller)));

@@ -7,26 +7,26 @@ use crate::message::{AnswerEvent, CallPiece, FinishReason, RateLimits, TextChunk
 pub enum ChatDelta {
     /// Text of the answer, never empty, never cut inside a character.
     Text(String),
-    /// The model is thinking; what it thinks is not passed on.
+    /// The model is thinking; its thoughts are not passed on.
     Reasoning,
     /// A function call begins; the text before it is complete. Calls come one after the other, in the order in which
-    /// the model began them, whatever the server interleaves.
+    /// the model began them, also if the server interleaves them.
     Call {
-        /// The function.
+        /// Name of the function.
         name: String,
     },
-    /// A piece of the JSON arguments of the call that has begun, never empty. A call has at least one: `{}` where the
+    /// A piece of the JSON arguments of the call that has begun, never empty. A call has at least one: `{}` if the
     /// model wrote nothing.
     Arguments(String),
-    /// The call that has begun is whole. Missing where the answer was cut in the middle of it.
+    /// The call that has begun is whole. This step is missing if the answer was cut in the middle of the call.
     CallEnd,
-    /// What the server allows its caller; before everything else.
+    /// Rate limits of the server; they come before everything else.
     RateLimits(RateLimits),
     /// The answer is complete. Nothing follows.
     Done {
-        /// How it ended.
+        /// End of the answer.
         finish: FinishReason,
-        /// What it cost; zeros if the server does not say.
+        /// Usage of the answer; zeros if the server reports none.
         usage: TokenUsage,
     },
 }

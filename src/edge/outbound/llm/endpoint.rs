@@ -1,9 +1,9 @@
-//! Where a language model is served.
+//! Address of a language model's server.
 
 use crate::config::LlmApi;
 use crate::edge::outbound::http::{AddressError, ApiBase};
 
-/// Path of an API's call below the base.
+/// Returns the path of an API's call below the base.
 const fn call(api: LlmApi) -> &'static str {
     match api {
         LlmApi::Chat => "chat/completions",
@@ -11,11 +11,11 @@ const fn call(api: LlmApi) -> &'static str {
     }
 }
 
-/// A server of either API, as configured; checked when it is made.
+/// A server of either API, as configured; checked by the constructor.
 #[derive(Clone, Debug)]
 pub struct ChatEndpoint {
     pub(super) base: ApiBase,
-    /// How it is asked.
+    /// API of the calls.
     pub(super) api: LlmApi,
     /// Value of the `model` field; `None`: the field is left out (llama.cpp serves its only model then).
     model: Option<String>,
@@ -24,7 +24,7 @@ pub struct ChatEndpoint {
 }
 
 impl ChatEndpoint {
-    /// The server at `url`, an address as [`ApiBase::new`] takes it. Without `api` the call that the address ends in
+    /// Makes the endpoint at `url`, an address for [`ApiBase::new`]. Without `api` the call that the address ends in
     /// decides, else it is chat completions. `key` is sent as a bearer token.
     ///
     /// # Errors
@@ -54,19 +54,19 @@ impl ChatEndpoint {
         Self { names_caller: true, ..self }
     }
 
-    /// The address of the call, for log lines.
+    /// Returns the address of the call, for log lines.
     #[must_use]
     pub fn url(&self) -> String {
         self.base.call(self.call()).into()
     }
 
-    /// The model that is asked for; `None`: the server's only one.
+    /// Returns the name of the model; `None`: the server's only one.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
     }
 
-    /// The path of the call below the base.
+    /// Returns the path of the call below the base.
     pub(super) const fn call(&self) -> &'static str {
         call(self.api)
     }

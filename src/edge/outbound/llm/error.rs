@@ -1,25 +1,25 @@
-//! What is wrong with an answer that has begun.
+//! Errors of an answer that has begun.
 
 use super::sse::EventTooLong;
 use crate::edge::outbound::http::{CallError, first_words};
 
-/// Why the rest of an answer is of no use.
+/// Errors after which the rest of an answer is of no use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AnswerError {
     /// The server reports an error, in its own words if it has any.
     #[error("{}", .0.as_deref().unwrap_or("the server reported an error"))]
     Reported(Option<String>),
-    /// The data of an event is not what the API says.
+    /// The data of an event does not follow the API.
     #[error("an event that is no {expected} ({problem}): {found}")]
     NoEvent {
-        /// What it should be.
+        /// Expected kind of data.
         expected: &'static str,
-        /// What the parser says.
+        /// The parser's message.
         problem: String,
-        /// Its first words.
+        /// First words of the data.
         found: String,
     },
-    /// An event of the responses API does not say which it is.
+    /// An event of the responses API has no type.
     #[error("an event without a type: {0}")]
     NoType(String),
     /// An event is longer than the limit.
@@ -37,7 +37,7 @@ pub(super) enum AnswerError {
 }
 
 impl AnswerError {
-    /// Says that `data` is not what was `expected`, and why.
+    /// Makes the error for `data` that is not what was `expected`.
     pub(super) fn no_event(expected: &'static str, problem: &serde_json::Error, data: &[u8]) -> Self {
         Self::NoEvent { expected, problem: problem.to_string(), found: first_words(data) }
     }

@@ -1,9 +1,9 @@
-//! Failed calls of a language model in the words of this program.
+//! Failed calls of a language model as failures of an answer.
 
 use crate::edge::outbound::http::CallError;
 use crate::message::{AnswerEvent, FailureCode, TextChunk};
 
-/// Names the failure as it travels in a ring.
+/// Returns the code of the failure, as sent through a ring.
 #[must_use]
 pub fn failure_code(error: &CallError) -> FailureCode {
     match error {
@@ -15,7 +15,7 @@ pub fn failure_code(error: &CallError) -> FailureCode {
     }
 }
 
-/// Says the first words of the server's own message, for the client; where it said nothing, what happened.
+/// Returns the first words of the server's own message, for the client; without one, a description of the failure.
 #[must_use]
 pub fn failure_detail(error: &CallError) -> String {
     match error {

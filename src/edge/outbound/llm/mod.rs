@@ -1,7 +1,6 @@
-//! Streaming client of an OpenAI-compatible server, of its chat completions or its responses: the one way to every
-//! language model.
+//! Streaming client of an OpenAI-compatible server, of its chat completions or its responses.
 //!
-//! Nothing here knows a ring or a session: a request goes in, deltas come out, and dropping the stream closes the
+//! Nothing here touches a ring or a session: a request goes in and deltas come out. Dropping the stream closes the
 //! socket, which every such server takes as a cancel.
 
 mod chunk;
@@ -36,13 +35,13 @@ pub use stream::ChatStream;
 
 use stream::Opened;
 
-/// How long the list of models may take. It is asked for when the server starts; without it an assumption does.
+/// Wait for the list of models. The list is requested when the server starts; without it a context is assumed.
 const MODELS_WAIT: Duration = Duration::from_secs(5);
 
 /// Longest list of models that is read, bytes; the longest known, of some 400 models, has a twentieth of it.
 const MODELS_BODY_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 
-/// How long each part of a completion may take.
+/// Time-outs of the parts of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChatTimeouts {
     /// Until the connection stands, TLS included; also how long a request waits for a built-in server that is being
@@ -73,7 +72,7 @@ pub struct ChatClient {
 }
 
 impl ChatClient {
-    /// A client of a server whose address does not change.
+    /// Makes a client of a server whose address does not change.
     ///
     /// # Errors
     /// [`CallError::Setup`] if the system has no trusted root certificates and the address needs them.
@@ -83,8 +82,8 @@ impl ChatClient {
         Ok(Self { http, endpoint, timeouts })
     }
 
-    /// A client of the server on this machine that `endpoint` names at the moment of each request; while it holds
-    /// `None` a request waits, at most the connect time-out.
+    /// Makes a client of a server on this machine. Each request goes to the address that `endpoint` holds at that
+    /// moment. While `endpoint` holds `None` a request waits, at most the connect time-out.
     ///
     /// # Errors
     /// [`CallError::Setup`] if the HTTP client cannot be made.
@@ -105,8 +104,8 @@ impl ChatClient {
         ChatStream::opening(async move { client.open(&request, caller).await }, self.timeouts)
     }
 
-    /// Reads how many tokens prompt and answer may have together, as the server's list of models says; `None` if it says
-    /// nothing.
+    /// Returns the tokens that prompt and answer may have together, from the server's list of models; `None` if the
+    /// list does not name them.
     ///
     /// # Errors
     /// [`CallError`], also after 5 s without the whole list.
@@ -125,8 +124,8 @@ impl ChatClient {
         Ok(models::context_tokens(&list, endpoint.model()))
     }
 
-    /// Passes a call of somebody else on, `path` below the base of the API, with this server's key, and waits for the head
-    /// of the answer, whatever its status.
+    /// Passes the call of a client on to `path` below the base of the API, with this server's key. Waits for the head
+    /// of the answer, of any status.
     ///
     /// # Errors
     /// [`CallError`] if there is no answer.
@@ -164,10 +163,10 @@ impl ChatClient {
         }
     }
 
-    /// Waits for the server to be there, at most the connect time-out.
+    /// Waits until the server is there, at most the connect time-out.
     ///
     /// # Errors
-    /// [`CallError::Unreachable`].
+    /// [`CallError::Unreachable`] if the server is not there in time, or has been shut down.
     pub(in crate::edge) async fn endpoint(&self) -> Result<ChatEndpoint, CallError> {
         let unreachable = |reason: &str| CallError::Unreachable(reason.to_owned());
         let mut endpoint = self.endpoint.clone();

@@ -1,12 +1,12 @@
-//! What a server says about its models.
+//! A server's list of its models.
 
 use serde_json::Value;
 
-/// Tokens that a model without another word is taken to hold, and the most that a llama.cpp model is: `n_ctx_train` is
-/// what it was trained on, and not what its server has given it.
+/// Largest context that is believed if a llama.cpp server names only `n_ctx_train`, tokens. That is the context of the
+/// model's training, and not the one that its server has given it.
 const TRAINED_CONTEXT_TRUSTED: u32 = 32_768;
 
-/// Where servers write how many tokens prompt and answer may have together.
+/// Paths at which servers write the tokens that prompt and answer may have together.
 ///
 /// # Source
 /// vLLM `max_model_len`, OpenRouter `context_length`, llama.cpp `meta.n_ctx`, Groq `context_window`, Mistral
@@ -14,8 +14,8 @@ const TRAINED_CONTEXT_TRUSTED: u32 = 32_768;
 const CONTEXT: [&str; 5] =
     ["/max_model_len", "/context_length", "/meta/n_ctx", "/context_window", "/max_context_length"];
 
-/// Tokens of the context of `model`, out of the answer to `GET /v1/models`; of the only model if none is named. `None`
-/// if it does not say.
+/// Finds the context of `model` in the answer to `GET /v1/models`, tokens; that of the only model if none is named.
+/// `None` if the answer does not name the context.
 pub(super) fn context_tokens(answer: &Value, model: Option<&str>) -> Option<u32> {
     let models = answer["data"].as_array()?;
     let entry = match (model, models.as_slice()) {

@@ -1,4 +1,4 @@
-//! One thing after the other out of an answer whose calls interleave.
+//! Text and calls in order, from an answer whose calls interleave.
 
 use serde::de::IgnoredAny;
 
@@ -12,18 +12,20 @@ const CALL_BYTES_MAX: usize = 64 * 1_024;
 /// Most calls of one answer. Source: the API's limit on the tools of a request, of which a model may call each.
 const CALLS_MAX: usize = 128;
 
-/// Arguments of a call where the model wrote none: functions without parameters are called so, and clients parse JSON.
+/// Arguments of a call for which the model wrote none: models call functions without parameters so, and clients parse
+/// JSON.
 const NO_ARGUMENTS: &str = "{}";
 
-/// Puts text and calls into the order in which they began, whatever the server interleaves.
+/// Queue that puts text and calls into the order in which they began, also if the server interleaves them.
 ///
 /// The first part that is not complete goes out as it arrives; those behind it wait. A call is complete when the server
-/// says so, when its arguments are a whole JSON object and something else has begun, and at the end of the answer.
+/// marks it as such, when its arguments are a whole JSON object and something else has begun, and at the end of the
+/// answer.
 #[derive(Debug, Default)]
 pub(super) struct AnswerOrder {
-    /// Everything from the first call on.
+    /// All parts from the first call on.
     parts: Vec<AnswerPart>,
-    /// Parts before this one have gone out.
+    /// Index of the first part that has not gone out.
     front: usize,
     /// Bytes of all parts.
     bytes: usize,
@@ -39,7 +41,7 @@ impl AnswerOrder {
     /// Takes text of the answer, not empty.
     ///
     /// # Errors
-    /// [`AnswerError::CallBytes`]: too much of it waits for calls. [`AnswerError::NamelessCall`].
+    /// [`AnswerError::CallBytes`] if too much text waits for calls, [`AnswerError::NamelessCall`].
     pub(super) fn text(&mut self, text: String, deltas: &mut Vec<ChatDelta>) -> Result<(), AnswerError> {
         self.advance(true, deltas)?;
         if self.front == self.parts.len() {
@@ -74,8 +76,8 @@ impl AnswerOrder {
         self.advance(false, deltas)
     }
 
-    /// The answer has ended; `is_cut` if it was not the model that ended it. A call that was cut has no end, and what
-    /// stands behind it is dropped.
+    /// Ends the answer. `is_cut` is true if the model did not end the answer itself. A call that was cut gets no end,
+    /// and the parts behind it are dropped.
     ///
     /// # Errors
     /// [`AnswerError::NamelessCall`].
@@ -104,7 +106,7 @@ impl AnswerOrder {
         Ok(())
     }
 
-    /// Hands out what is due. `text_follows`: something else than a call has begun.
+    /// Hands out the parts that are due. `text_follows` is true if something other than a call has begun.
     fn advance(&mut self, text_follows: bool, deltas: &mut Vec<ChatDelta>) -> Result<(), AnswerError> {
         let count = self.parts.len();
         while let Some(part) = self.parts.get_mut(self.front) {
@@ -123,7 +125,7 @@ impl AnswerOrder {
         Ok(())
     }
 
-    /// The call that `fragment` belongs to; `None`: it begins one.
+    /// Finds the call that `fragment` belongs to; `None` if the fragment begins a call.
     ///
     /// Servers number calls, or name them, or neither; some give every call the number 0, and some repeat the function's
     /// name, or make up another id, with every piece.
@@ -137,7 +139,7 @@ impl AnswerOrder {
             (None, Some(id)) if fragment.name.is_some() => {
                 calls.find(|call| call.id.as_ref().is_none_or(|known| known == id))
             }
-            // A piece without a function's name continues something.
+            // A piece without a function's name continues a call.
             (None, Some(id)) => {
                 let mut calls: Vec<_> = calls.collect();
                 let place = calls.iter().position(|call| call.id.as_ref() == Some(id)).unwrap_or(0);
@@ -155,13 +157,13 @@ struct PendingCall {
     id: Option<String>,
     name: String,
     arguments: String,
-    /// The name has gone out.
+    /// True once the name has gone out.
     begun: bool,
     /// Bytes of the arguments that have gone out.
     handed_out: usize,
-    /// The server has said so.
+    /// True once the server has marked the call as complete.
     is_whole: bool,
-    /// Its end has gone out; what comes later is white space, or of no use.
+    /// True once the end has gone out. What comes later is white space, or of no use.
     ended: bool,
 }
 
@@ -191,23 +193,24 @@ impl PendingCall {
         self.is_whole |= fragment.is_whole;
     }
 
-    /// Whether `fragment`, which has this call's number or none, begins another call.
+    /// Returns true if `fragment`, which has this call's number or none, begins another call.
     fn is_followed_by(&self, fragment: &CallFragment) -> bool {
         let Some(name) = &fragment.name else { return false };
         if fragment.is_whole && (fragment.index.is_some() || fragment.id.is_some()) {
-            // What was streamed, once more.
+            // The call that was streamed, once more.
             return false;
         }
         let is_other = fragment.id.is_none() || fragment.id != self.id;
         if self.arguments.trim().is_empty() && !self.is_whole {
-            // A name may come in pieces, or again; of another id and function, it is another call.
+            // A name may come in pieces, or again. With another id and another function, the fragment begins another
+            // call.
             fragment.id.is_some() && self.id.is_some() && is_other && *name != self.name
         } else {
             is_other && self.is_complete(true)
         }
     }
 
-    /// Whether nothing of it is missing, as far as one can tell.
+    /// Returns true if nothing of the call seems to be missing.
     fn is_complete(&self, something_follows: bool) -> bool {
         self.is_whole
             || something_follows
@@ -260,7 +263,8 @@ mod tests {
         CallFragment { id: Some(id.to_owned()), ..fragment }
     }
 
-    /// All of it in one line: `name(arguments)` for a call, `name(arguments` for one that was cut, text in quotes.
+    /// Writes all deltas in one line: `name(arguments)` for a call, `name(arguments` for one that was cut, text in
+    /// quotes.
     fn line(deltas: &[ChatDelta]) -> String {
         let written = deltas.iter().map(|delta| match delta {
             ChatDelta::Call { name } => format!("{name}("),

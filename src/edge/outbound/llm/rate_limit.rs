@@ -1,4 +1,4 @@
-//! What a server allows its caller, out of the headers of a response.
+//! Rate limits of a server, from the headers of a response.
 //!
 //! # Source
 //! OpenAI API guide, "Rate limits", "Rate limits in headers".
@@ -7,14 +7,14 @@ use reqwest::header::HeaderMap;
 
 use crate::message::{RateLimit, RateLimits};
 
-/// The limits that the headers name; `None` if they name none.
+/// Reads the limits that the headers name; `None` if they name none.
 pub(super) fn rate_limits(headers: &HeaderMap) -> Option<RateLimits> {
     let limits =
         RateLimits { requests: rate_limit(headers, "requests"), tokens: rate_limit(headers, "tokens") };
     (limits.requests.is_some() || limits.tokens.is_some()).then_some(limits)
 }
 
-/// The limit of `what`; a time of reset that is missing, or in no form that we know, is 0.
+/// Reads the limit of `what`. A time of reset that is missing, or of an unknown form, is 0.
 fn rate_limit(headers: &HeaderMap, what: &str) -> Option<RateLimit> {
     let text = |part: &str| headers.get(format!("x-ratelimit-{part}-{what}"))?.to_str().ok().map(str::trim);
     Some(RateLimit {
@@ -24,7 +24,7 @@ fn rate_limit(headers: &HeaderMap, what: &str) -> Option<RateLimit> {
     })
 }
 
-/// Milliseconds of `6m0s`, `1s`, `120ms`, `1h2m3.5s`, or of a number of seconds; rounded up.
+/// Converts `6m0s`, `1s`, `120ms`, `1h2m3.5s`, or a number of seconds, into milliseconds, rounded up.
 fn milliseconds(text: &str) -> Option<u32> {
     let mut total = 0.0;
     let mut rest = text;

@@ -1,12 +1,12 @@
 //! Hidden reasoning taken out of a stream of text.
 //!
 //! Servers without a reasoning parser leave the thoughts of the model in its text, between `<think>` and `</think>`,
-//! and cut the tags between deltas wherever a token ends. What is thought is neither spoken nor shown.
+//! and cut the tags between deltas wherever a token ends. Thoughts are neither spoken nor shown.
 
 /// Names of the tags whose content is hidden; ASCII case does not matter.
 const TAGS: [&str; 2] = ["think", "thinking"];
 
-/// Removes reasoning blocks from text that comes in pieces.
+/// Filter that removes reasoning blocks from text that comes in pieces.
 ///
 /// Everything outside of a block comes out byte for byte, also every `<` that begins no tag. White space between a
 /// block and the first word of the answer belongs to the block. A closing tag without a block is dropped, since some
@@ -14,30 +14,30 @@ const TAGS: [&str; 2] = ["think", "thinking"];
 /// still ends when the server's does.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningFilter {
-    /// What may be the beginning of a tag; always shorter than the longest tag.
+    /// Possible beginning of a tag; always shorter than the longest tag.
     held: String,
     inside: bool,
-    /// A block has just ended and the answer has not begun: white space is skipped.
+    /// True after a block, until the answer begins: white space is skipped.
     trims: bool,
-    /// Text other than white space has come out.
+    /// True once text other than white space has come out.
     answered: bool,
 }
 
 impl ReasoningFilter {
-    /// Reads `piece` and appends to `text` what is known to be outside of any block.
+    /// Reads `piece` and appends to `text` the part that is certainly outside of any block.
     pub(super) fn feed(&mut self, piece: &str, text: &mut String) {
         for character in piece.chars() {
             self.step(character, text);
         }
     }
 
-    /// The stream has ended: appends what was held back, unless it is inside a block.
+    /// Ends the stream: appends the text that was held back, unless it is inside a block.
     pub(super) fn finish(&mut self, text: &mut String) {
         let held = std::mem::take(&mut self.held);
         self.emit(&held, text);
     }
 
-    /// Whether the text read so far ends inside a block.
+    /// Returns true if the text read so far ends inside a block.
     pub(super) fn is_inside(&self) -> bool {
         self.inside
     }
@@ -92,7 +92,7 @@ enum Match {
     No,
 }
 
-/// What `held`, which begins with `<`, is or may become.
+/// Compares `held`, which begins with `<`, with the tags.
 fn tag(held: &str) -> Match {
     let body = &held[1..];
     let (closes, name) = match body.strip_prefix('/') {
@@ -129,7 +129,7 @@ mod tests {
         text
     }
 
-    /// The text whole, in two pieces cut at every character, and character by character.
+    /// Checks the text whole, in two pieces cut at every character, and character by character.
     fn check(written: &str, expected: &str) {
         assert_eq!(spoken([written]), expected, "{written:?} whole");
         for (cut, _) in written.char_indices() {

@@ -42,8 +42,8 @@ pub(super) fn request_body(model: Option<&str>, request: &ChatRequest) -> Vec<u8
     body.to_string().into_bytes()
 }
 
-/// The input items of a message. Text alone is a string: that form is one for all roles, and needs no id of ours for
-/// what the model said.
+/// Makes the input items of a message. Text alone is a string: that form is one for all roles, and needs no id of ours
+/// for the model's messages.
 fn items(message: &ChatMessage) -> Vec<Value> {
     let item = |role: &str, content: Value| json!({"type": "message", "role": role, "content": content});
     match message {
@@ -77,7 +77,8 @@ fn part_body(part: &UserPart) -> Value {
     }
 }
 
-/// A tool; not `strict`, which is the API's default and refuses schemas that chat completions accept.
+/// Makes the form of a tool. It is not `strict`: that is the API's default and refuses schemas that chat completions
+/// accept.
 fn tool_body(tool: &FunctionTool) -> Value {
     let none = || json!({"type": "object", "properties": {}});
     let mut body = json!({
@@ -101,10 +102,10 @@ fn tool_choice_body(choice: &ToolChoice) -> Value {
     }
 }
 
-/// Reads one event's data. Events of other types than those used are empty.
+/// Reads one event's data. Events of types that are not used give an empty chunk.
 ///
 /// # Errors
-/// [`AnswerError`]: the server reports one, or the data is no event.
+/// [`AnswerError`] if the server reports an error, or the data is no event.
 pub(super) fn parse_event(data: &[u8]) -> Result<Chunk, AnswerError> {
     let event: Value =
         serde_json::from_slice(data).map_err(|error| AnswerError::no_event("JSON", &error, data))?;
@@ -147,7 +148,7 @@ pub(super) fn parse_event(data: &[u8]) -> Result<Chunk, AnswerError> {
     Ok(chunk)
 }
 
-/// The call of an event that shows an output item whole; `None` for other kinds of items.
+/// Reads the call of an event that shows an output item whole; `None` for other kinds of items.
 fn call_item(event: &Value) -> Option<CallFragment> {
     let item = &event["item"];
     (item["type"] == "function_call").then(|| CallFragment {
@@ -158,7 +159,7 @@ fn call_item(event: &Value) -> Option<CallFragment> {
     })
 }
 
-/// An empty fragment of the call that `event` is about.
+/// Makes an empty fragment of the call that `event` is about.
 fn fragment(event: &Value, item_id: &Value) -> CallFragment {
     CallFragment {
         index: event["output_index"].as_u64().and_then(|index| u32::try_from(index).ok()),
@@ -180,7 +181,7 @@ fn last(response: &Value, finish: FinishReason) -> Chunk {
 fn finish_reason(incomplete: Option<&str>) -> FinishReason {
     match incomplete {
         Some("content_filter") => FinishReason::ContentFilter,
-        // "max_output_tokens", and whatever else cut the answer.
+        // "max_output_tokens", and other reasons for a cut.
         _ => FinishReason::Length,
     }
 }

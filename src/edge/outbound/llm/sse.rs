@@ -5,7 +5,7 @@
 /// Longest event that is kept, bytes; a server that sends more without an end of line is broken or hostile.
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
-/// An event is longer than the limit.
+/// Error for an event that is longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event of more than {EVENT_BYTES_MAX} bytes")]
 pub(super) struct EventTooLong;
@@ -21,11 +21,11 @@ pub(super) struct SseParser {
     line: Vec<u8>,
     /// The data of the event being read; its lines are joined by `\n`.
     data: Vec<u8>,
-    /// The event being read has a data field, perhaps an empty one.
+    /// True if the event being read has a data field, perhaps an empty one.
     has_data: bool,
-    /// The last byte was `\r`: a `\n` that follows belongs to the same line end, in this read or in the next.
+    /// True if the last byte was `\r`: a `\n` that follows belongs to the same line end, in this read or in the next.
     after_cr: bool,
-    /// The first line of the stream has been read (it may begin with a byte order mark).
+    /// True once the first line of the stream has been read (it may begin with a byte order mark).
     started: bool,
 }
 
@@ -54,7 +54,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// The stream has ended: hands out what its last event holds.
+    /// Ends the stream, and hands out its last event.
     pub(super) fn finish(&mut self, mut sink: impl FnMut(Vec<u8>)) {
         self.end_line(&mut sink);
         self.dispatch(&mut sink);

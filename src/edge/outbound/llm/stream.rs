@@ -22,11 +22,11 @@ use crate::config::LlmApi;
 use crate::edge::outbound::http::{CallError, Reply};
 use crate::message::{FinishReason, TokenUsage};
 
-/// How long the usage is waited for after the answer has ended. Only the usage can be lost by it.
+/// Wait for the usage after the answer has ended. Only the usage can be lost by the time-out.
 const USAGE_WAIT: Duration = Duration::from_millis(300);
 
-/// How long the end of the body is waited for after `[DONE]`, so that the connection can serve the next turn. It
-/// comes in the same packet in practice.
+/// Wait for the end of the body after `[DONE]`, so that the connection can serve the next turn. The end comes in the
+/// same packet in practice.
 const BODY_END_WAIT: Duration = Duration::from_millis(20);
 
 /// Longest reasoning without a word of the answer, bytes (some 16,000 tokens): a model that goes on has lost its way.
@@ -35,17 +35,17 @@ const REASONING_BYTES_MAX: usize = 64 * 1_024;
 /// A response whose headers have come.
 pub(super) struct Opened {
     pub(super) reply: Reply,
-    /// The API that its events are of.
+    /// API of the events.
     pub(super) api: LlmApi,
 }
 
-/// One completion. Dropping it, at any moment, closes its socket.
+/// One completion. Dropping the stream, at any moment, closes its socket.
 pub struct ChatStream {
     phase: StreamPhase,
     timeouts: ChatTimeouts,
-    /// When the next token must be there; set by the first call of [`ChatStream::next`].
+    /// Time by which the next token must be there; set by the first call of [`ChatStream::next`].
     deadline: Option<Instant>,
-    /// A token has come.
+    /// True once a token has come.
     begun: bool,
     parser: SseParser,
     filter: ReasoningFilter,
@@ -54,7 +54,7 @@ pub struct ChatStream {
     reasoning_bytes: usize,
     finish: Option<FinishReason>,
     usage: TokenUsage,
-    /// What has arrived and not been returned; an error or [`ChatDelta::Done`] is the last.
+    /// Deltas that have arrived and not been returned; an error or [`ChatDelta::Done`] is the last.
     ready: VecDeque<Result<ChatDelta, CallError>>,
 }
 
@@ -85,7 +85,7 @@ impl ChatStream {
         }
     }
 
-    /// The next delta. Cancel safe: a call that is dropped loses nothing.
+    /// Waits for the next delta. Cancel safe: a call that is dropped loses nothing.
     ///
     /// # Errors
     /// Each of [`CallError`], after all text that came before it; the stream has ended then. A call after the end is
@@ -133,7 +133,7 @@ impl ChatStream {
         Ok(())
     }
 
-    /// Nothing came until the deadline.
+    /// Handles a deadline until which nothing came.
     fn silence(&mut self) -> Result<(), CallError> {
         if self.finish.is_some() {
             self.done()
@@ -163,12 +163,12 @@ impl ChatStream {
         self.done()
     }
 
-    /// Whether `events` end with the API's end mark; what follows that is not read.
+    /// Reads `events`; returns true if they hold the API's end mark. Events behind the mark are not read.
     fn events(&mut self, events: Vec<Vec<u8>>, api: LlmApi) -> Result<bool, CallError> {
         for event in events {
             let event = event.trim_ascii();
             if event == b"[DONE]" {
-                // Some servers never name a reason; saying that they are done is one.
+                // Some servers never name a reason; the end mark is one.
                 self.finish.get_or_insert(FinishReason::Stop);
                 return Ok(true);
             }
@@ -179,7 +179,7 @@ impl ChatStream {
         Ok(false)
     }
 
-    /// Whether nothing follows.
+    /// Takes the parts of an event; returns true if nothing follows.
     fn chunk(&mut self, chunk: Chunk) -> Result<bool, CallError> {
         for piece in chunk.pieces {
             self.begun = true;
@@ -230,7 +230,7 @@ impl ChatStream {
         self.order(|order, deltas| order.call(fragment, deltas))
     }
 
-    /// No more text comes for now: what looked like the beginning of a tag is none.
+    /// Hands out text that looked like the beginning of a tag, since no more text comes for now.
     fn flush_filter(&mut self) -> Result<(), CallError> {
         let mut text = String::new();
         self.filter.finish(&mut text);
@@ -247,7 +247,7 @@ impl ChatStream {
         Ok(outcome?)
     }
 
-    /// The answer is complete: what was held back, then the end.
+    /// Completes the answer: hands out the parts that were held back, then the end.
     fn done(&mut self) -> Result<(), CallError> {
         self.flush_filter()?;
         let finish = self.finish.expect("only called after the answer has ended");
@@ -260,7 +260,7 @@ impl ChatStream {
     /// Reads the end of the body, if it is there, so that the connection goes back to the idle ones.
     async fn close(&mut self) {
         if let StreamPhase::Open(opened) = &mut self.phase {
-            // An error and no end alike: the connection is closed by the drop.
+            // After an error, or without an end in time, the drop closes the connection.
             let _ =
                 timeout(BODY_END_WAIT, async { while let Ok(Some(_)) = opened.reply.chunk().await {} }).await;
         }

@@ -1,6 +1,6 @@
 //! Recognition and synthesis by an OpenAI-compatible server: `/v1/audio/transcriptions` and `/v1/audio/speech`.
 //!
-//! Nothing here knows a ring or a session: audio goes in and text comes out, or the other way round, and dropping the
+//! Nothing here touches a ring or a session: audio goes in and text comes out, or the other way round. Dropping the
 //! future or the stream closes the socket.
 //!
 //! # Source
@@ -21,10 +21,10 @@ pub use recogniser::{Recogniser, Recognition};
 pub use synthesiser::{Synthesiser, VoiceStream};
 pub use voice_names::{VoiceNames, VoiceNamesError};
 
-/// Wait for any answer, when the server is only looked for.
+/// Wait for any answer to a request that only checks for the server.
 const LOOK_WAIT: Duration = Duration::from_secs(5);
 
-/// A server, and the model that it is asked for. Cheap to clone; clones share the idle connections.
+/// A server, and the model to use there. Cheap to clone; clones share the idle connections.
 #[derive(Clone, Debug)]
 struct SpeechServer {
     http: HttpClient,
@@ -47,7 +47,7 @@ impl SpeechServer {
         }
     }
 
-    /// Sends what `fill` makes of a request to `path`, and waits for the head of a good answer.
+    /// Sends a request to `path` with the additions of `fill`, and waits for the head of an answer with status 200.
     async fn post(
         &self,
         path: &str,

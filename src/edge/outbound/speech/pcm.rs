@@ -4,7 +4,7 @@ use crate::audio::SampleRate;
 use crate::audio::wav::{WavError, WavFormat, WavHeader};
 use crate::edge::outbound::http::CallError;
 
-/// Content types of answers that are read; which of the two formats it is, the first bytes say.
+/// Content types that are accepted; the first bytes of an answer decide between the two formats.
 const AUDIO_TYPES: [&str; 7] = [
     "audio/pcm",
     "audio/x-pcm",
@@ -15,25 +15,25 @@ const AUDIO_TYPES: [&str; 7] = [
     "application/octet-stream",
 ];
 
-/// How files of compressed audio begin, that some servers send whatever was asked for.
+/// First bytes of compressed audio, which some servers send in place of the format requested.
 const COMPRESSED: [(&[u8], &str); 3] = [(b"ID3", "MP3"), (b"OggS", "Ogg"), (b"fLaC", "FLAC")];
 
 /// Bytes that are needed to tell the formats apart.
 const BEGINNING: usize = 12;
 
-/// Why an answer holds no audio that is read.
+/// Errors of an answer without readable audio.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PcmError {
-    /// The content type is of something else.
+    /// The content type is not accepted.
     #[error("found content type {0:?}, expected audio/pcm or audio/wav")]
     ContentType(String),
-    /// The content type has a rate that no audio has.
+    /// The content type has a rate out of range.
     #[error("found a rate of {0:?}, expected 8000 to 48000")]
     Rate(String),
     /// The audio is compressed, in the format of this name.
     #[error("found {0}, expected PCM or WAV")]
     Compressed(&'static str),
-    /// The header is not one that is read.
+    /// The header is not supported.
     #[error(transparent)]
     Wav(#[from] WavError),
     /// The answer ended within the header.
@@ -49,13 +49,13 @@ impl From<PcmError> for CallError {
 
 #[derive(Debug)]
 enum PcmState {
-    /// Not enough has come to know what it is.
+    /// Too few bytes have come to detect the format.
     Beginning,
-    /// Samples, up to so many bytes; `None`: up to the end.
+    /// Samples; `left` is the number of bytes to come, `None`: up to the end of the answer.
     Samples { left: Option<usize> },
 }
 
-/// Reads one answer.
+/// Reader of one answer.
 #[derive(Debug)]
 pub(super) struct PcmReader {
     state: PcmState,
@@ -65,8 +65,8 @@ pub(super) struct PcmReader {
 }
 
 impl PcmReader {
-    /// For an answer with this content type, in small letters and without blanks. Raw PCM is 24 kHz, signed 16 bit,
-    /// little-endian, mono, unless the type has a `rate`.
+    /// Makes a reader of an answer with this content type, in lower case and without blanks. Raw PCM is 24 kHz, signed
+    /// 16 bit, little-endian, mono, unless the type has a `rate`.
     ///
     /// # Errors
     /// [`PcmError::ContentType`], [`PcmError::Rate`].
@@ -85,7 +85,7 @@ impl PcmReader {
         Ok(Self { state: PcmState::Beginning, format: WavFormat::pcm16(rate), rest: Vec::new() })
     }
 
-    /// Samples per second.
+    /// Returns the samples per second.
     pub(super) fn rate(&self) -> SampleRate {
         self.format.rate
     }
@@ -114,7 +114,7 @@ impl PcmReader {
         Ok(())
     }
 
-    /// Nothing follows. Half a sample at the end is no sample.
+    /// Ends the answer. Half a sample at the end is dropped.
     ///
     /// # Errors
     /// [`PcmError`] for bytes that are no audio.
@@ -140,7 +140,7 @@ impl PcmReader {
     fn take(&mut self, samples: &mut Vec<f32>) {
         let PcmState::Samples { left } = &mut self.state else { return };
         if let Some(left) = left {
-            // What comes behind the samples is no audio.
+            // Bytes behind the samples are no audio.
             self.rest.truncate(*left);
         }
         let bytes = self.rest.len() - self.rest.len() % self.format.frame_bytes();
@@ -169,7 +169,7 @@ mod tests {
         Ok((samples.iter().map(whole).collect(), reader.rate().hz()))
     }
 
-    /// Samples 1, 2, ….
+    /// Returns the bytes of the samples 1, 2, ….
     fn counted(count: i16) -> Vec<u8> {
         (1..=count).flat_map(i16::to_le_bytes).collect()
     }

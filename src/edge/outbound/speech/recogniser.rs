@@ -18,7 +18,8 @@ const ANSWER_BYTES_MAX: usize = 256 * 1_024;
 /// refuses less than 0.1 s.
 const SAMPLES_MIN: usize = 1_600;
 
-/// Shorter speech says little about its language, samples at 16 kHz: 1.2 s between the usual 0.3 s before and 0.5 s after.
+/// Length below which speech is too short to detect its language, samples at 16 kHz: 1.2 s between the usual 0.3 s
+/// before and 0.5 s after.
 const SHORT_SAMPLES: usize = 32_000;
 
 /// Words that were recognised.
@@ -26,7 +27,7 @@ const SHORT_SAMPLES: usize = 32_000;
 pub struct Recognition {
     /// The words.
     pub text: String,
-    /// Their language, if the server says it.
+    /// Language of the words; `None`: the server names none.
     pub language: Option<Language>,
 }
 
@@ -34,14 +35,14 @@ pub struct Recognition {
 #[derive(Clone, Debug)]
 pub struct Recogniser {
     server: SpeechServer,
-    /// Whether it is asked for all that it knows, the language among it.
+    /// True if the server is asked for `verbose_json`.
     verbose: bool,
     limit: Duration,
 }
 
 impl Recogniser {
-    /// The server at `base`, asked for `model`; each answer must be complete within `limit`. With `verbose` the server is
-    /// asked for `verbose_json`, which names the language.
+    /// Makes a client of the server at `base` and its `model`. Each answer must be complete within `limit`. With
+    /// `verbose` the server is asked for `verbose_json`, which names the language.
     ///
     /// # Errors
     /// [`CallError::Setup`] if the system has no trusted root certificates and the address needs them.
@@ -54,13 +55,13 @@ impl Recogniser {
         Ok(Self { server: SpeechServer::new(base, model)?, verbose, limit })
     }
 
-    /// Looks whether the server is there, for at most 5 s. One that does not answer is named in the log.
+    /// Checks that the server is there, for at most 5 s. A server that does not answer is named in the log.
     pub async fn look(&self) {
         self.server.look("speech recognition", "turns have no transcript").await;
     }
 
-    /// What was said in `audio`, mono, 16 kHz. Speech too short to tell its language is heard in the recent one. Dropping
-    /// the future ends the request.
+    /// Recognises the words in `audio`, mono, 16 kHz. Speech that is too short to detect its language is recognised in
+    /// the recent one. Dropping the future ends the request.
     ///
     /// # Errors
     /// Each of [`CallError`].
@@ -77,7 +78,7 @@ impl Recogniser {
             form = form.text("model", model.clone());
         }
         let recent = hints.recent.filter(|_| audio.len() < SHORT_SAMPLES);
-        // Not every server takes a region; the client's own code goes as it is.
+        // Not every server takes a region; the client's own code is sent unchanged.
         let recent = recent.and_then(|recent| Language::named(recent.code()));
         let asked = hints.language.or(recent);
         if let Some(language) = asked {
@@ -92,7 +93,7 @@ impl Recogniser {
         match content_type.split(';').next() {
             Some("application/json") => {
                 let heard = heard(&body)?;
-                // What it was asked for it says again; that is no finding.
+                // A language that the request names is only repeated by the server; that is no finding.
                 Ok(Recognition { language: heard.language.filter(|_| asked.is_none()), ..heard })
             }
             Some("text/plain") => {

@@ -24,7 +24,8 @@ pub struct Synthesiser {
 }
 
 impl Synthesiser {
-    /// The voices `names` of `model` at `base`. `limit` is the longest wait for the first audio, and between two pieces.
+    /// Makes a client of the voices `names` of `model` at `base`. `limit` is the longest wait for the first audio, and
+    /// between two pieces.
     ///
     /// # Errors
     /// [`CallError::Setup`] if the system has no trusted root certificates and the address needs them.
@@ -37,19 +38,19 @@ impl Synthesiser {
         Ok(Self { server: SpeechServer::new(base, model)?, names, limit })
     }
 
-    /// Looks whether the server is there, for at most 5 s. One that does not answer is named in the log.
+    /// Checks that the server is there, for at most 5 s. A server that does not answer is named in the log.
     pub async fn look(&self) {
         self.server.look("speech synthesis", "answers fail").await;
     }
 
-    /// Tells if there are voices for different languages.
+    /// Returns true if the voice depends on the language.
     #[must_use]
     pub fn depends_on_language(&self) -> bool {
         self.names.depends_on_language()
     }
 
-    /// Asks for `text` to be spoken at `speed`, 1.0 for the voice's own pace, by the voice for `language`. Dropping the
-    /// future or the stream ends the request.
+    /// Requests the speech of `text` at `speed`, 1.0 for the voice's own pace, in the voice for `language`. Dropping
+    /// the future or the stream ends the request.
     ///
     /// # Errors
     /// Each of [`CallError`]: status and content type are checked before any byte counts as audio.
@@ -75,7 +76,7 @@ impl Synthesiser {
     }
 }
 
-/// Speech that is coming in.
+/// Speech as it arrives.
 #[derive(Debug)]
 pub struct VoiceStream {
     reply: Reply,
@@ -86,10 +87,10 @@ pub struct VoiceStream {
 }
 
 impl VoiceStream {
-    /// The next samples, mono, and their rate; `None`: that was all.
+    /// Waits for the next samples, mono, and their rate; `None` at the end.
     ///
     /// # Errors
-    /// Each of [`CallError`] but a status; what came before is good.
+    /// Each of [`CallError`] but a status; the samples before the error are good.
     pub async fn next(&mut self) -> Result<Option<(Vec<f32>, SampleRate)>, CallError> {
         loop {
             let chunk = within(self.limit, self.reply.chunk()).await?;

@@ -1,9 +1,9 @@
-//! Which voice speaks which language.
+//! Voices by language.
 
 use crate::config::VoiceName;
 use crate::language::Language;
 
-/// Two voices are given for one language, or two for all others.
+/// Error for two voices for one language, or two for all others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--tts-voice: found {first:?} and {second:?}{}, expected one", of(*.language))]
 pub struct VoiceNamesError {
@@ -20,15 +20,15 @@ fn of(language: Option<Language>) -> String {
 #[derive(Clone, Debug, Default)]
 pub struct VoiceNames {
     by_language: Vec<(Language, String)>,
-    /// For every other language; `None`: the server's own.
+    /// Voice for all other languages; `None`: the server's own.
     other: Option<String>,
 }
 
 impl VoiceNames {
-    /// These voices.
+    /// Makes the table of the voices `given`.
     ///
     /// # Errors
-    /// [`VoiceNamesError`] if two are for one language.
+    /// [`VoiceNamesError`] if two voices are for one language.
     pub fn new(given: &[VoiceName]) -> Result<Self, VoiceNamesError> {
         let mut names = Self::default();
         for VoiceName { language, name } in given {
@@ -49,14 +49,14 @@ impl VoiceNames {
         Ok(names)
     }
 
-    /// Whether the language makes a difference.
+    /// Returns true if the voice depends on the language.
     #[must_use]
     pub fn depends_on_language(&self) -> bool {
         !self.by_language.is_empty()
     }
 
-    /// The voice for `language`: that of the same region, else that of no region, else one of another region, else the voice
-    /// for all others. `None`: the server's own.
+    /// Returns the voice for `language`: that of the same region, else that of no region, else one of another region,
+    /// else the voice for all others. `None`: the server's own.
     #[must_use]
     pub fn of(&self, language: Option<Language>) -> Option<&str> {
         let distance = |known: &Language, language: &Language| match known.code() {
