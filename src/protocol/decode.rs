@@ -39,13 +39,13 @@ pub enum Decoded<'a> {
 /// The event `input_audio_buffer.append`, its base64 not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Append<'a> {
-    /// Base64 of mono, 16 bit, little-endian PCM; borrowed from the message unless it held an escape.
+    /// Base64 of mono audio in the session's input format; borrowed from the message unless it held an escape.
     pub audio: Cow<'a, str>,
     /// The client's name for the event, at most 512 bytes.
     pub event_id: Option<Cow<'a, str>>,
 }
 
-/// Decodes messages and keeps the parser's buffers between them.
+/// Decoder of messages, which keeps the parser's buffers between them.
 ///
 /// The append event as clients send it costs one pass over the message and no heap call. Everything else goes
 /// through simd-json. Buffers shrink again after an unusually large message.

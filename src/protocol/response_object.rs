@@ -44,11 +44,11 @@ pub enum ResponseStatus {
     InProgress,
     /// The model has finished its answer.
     Completed,
-    /// Stopped by the user's voice or by the client.
+    /// The user's voice or the client stopped the response.
     Cancelled(StatusDetails),
-    /// Stopped by a limit.
+    /// A limit or a filter stopped the response.
     Incomplete(StatusDetails),
-    /// Stopped by a fault.
+    /// A fault stopped the response.
     Failed(ErrorObject),
 }
 

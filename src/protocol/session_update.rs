@@ -43,7 +43,7 @@ pub enum TurnMode {
         prefix_ms: u32,
         /// Silence that ends the utterance.
         silence_ms: u32,
-        /// Silence after an answer that makes a turn of its own; `None`: never.
+        /// Silence after an answer that becomes a turn; `None`: never.
         idle_timeout_ms: Option<u32>,
     },
     /// `semantic_vad`: speech that sounds complete.
