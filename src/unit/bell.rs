@@ -1,4 +1,4 @@
-//! Doorbells: a push wakes the reader at once, for one atomic operation when the reader is awake.
+//! Doorbells. A push wakes the reader at once, and costs one atomic operation if the reader is awake.
 //!
 //! There are two kinds: workers of this process sleep on a [`StageBell`], tasks of the edge on the [`EdgeBell`].
 
@@ -6,17 +6,17 @@ use super::edge_bell::{EdgeBell, EdgeSignal};
 use super::stage_bell::StageBell;
 use crate::message::UnitId;
 
-/// The doorbell of a stage, wherever its work is done.
+/// The doorbell of a stage in this process or on a server.
 #[derive(Clone, Copy, Debug)]
 pub enum Bell {
-    /// By workers of this process.
+    /// The stage's work is done by workers of this process.
     Workers(&'static StageBell),
-    /// By a server, which one task per unit asks.
+    /// The stage's work is done by a server, to which one task per unit sends its requests.
     Task(&'static EdgeBell, EdgeSignal),
 }
 
 impl Bell {
-    /// Rings for one unit.
+    /// Returns the ringer for `unit`.
     #[must_use]
     pub const fn ringer(self, unit: UnitId) -> Ringer {
         match self {
@@ -25,12 +25,12 @@ impl Bell {
         }
     }
 
-    /// Something is there for `unit`.
+    /// Rings for `unit`.
     pub fn ring(self, unit: UnitId) {
         self.ringer(unit).ring();
     }
 
-    /// The bell that workers of this process sleep on; `None`: there are none.
+    /// Returns the bell that workers of this process sleep on, or `None` if a server does the work.
     #[must_use]
     pub const fn workers(self) -> Option<&'static StageBell> {
         match self {
@@ -46,7 +46,7 @@ impl From<&'static StageBell> for Bell {
     }
 }
 
-/// Whom to wake for a unit.
+/// The sleepers to wake for a unit.
 #[derive(Clone, Copy, Debug)]
 pub enum Ringer {
     /// A stage's workers.
@@ -56,7 +56,7 @@ pub enum Ringer {
 }
 
 impl Ringer {
-    /// Wakes them. Never blocks; costs one atomic operation when they are awake already.
+    /// Wakes the sleepers. Never blocks; costs one atomic operation if they are awake already.
     pub fn ring(self) {
         match self {
             Self::Stage(bell, unit) => bell.ring(unit),

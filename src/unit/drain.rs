@@ -1,11 +1,12 @@
-//! The way back of a unit whose lease is gone: both markers of its epoch must come out before anyone else gets it.
+//! The drain of a unit without a lease. Both markers of its epoch must come out before the next claim.
 
 use super::slab::UnitSlab;
 use crate::message::{Epoch, UnitId};
 
-/// What a draining unit still owes.
+/// The progress of a drain.
 ///
-/// *Thread:* the edge's dispatcher alone. *Never:* waits; it is called again when the unit rings.
+/// *Thread:* the edge's dispatcher alone. *Never:* waits; the dispatcher calls [`Drain::advance`] again when the unit
+/// rings.
 #[derive(Clone, Copy, Debug)]
 pub struct Drain {
     epoch: Epoch,
@@ -16,20 +17,20 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// The drain of the claim `epoch`, whose markers are on their way.
+    /// Begins the drain of the claim `epoch`, whose markers are on their way.
     #[must_use]
     pub fn new(epoch: Epoch) -> Self {
         Self { epoch, text: false, answer: false }
     }
 
-    /// The claim that ends.
+    /// Returns the claim that ends.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// Takes everything out that the unit gives, and makes it free once both markers of its epoch have come: then true.
-    /// Only for a unit whose state is `Draining` or `Quarantined` in this epoch.
+    /// Pops everything that has reached the edge. Frees the unit and returns true once both markers of its epoch have
+    /// come. The unit must be `Draining` or `Quarantined` in this epoch.
     pub fn advance(&mut self, slab: &UnitSlab, unit: UnitId) -> bool {
         {
             let mut port = slab.unit(unit).edge.borrow();
@@ -44,7 +45,7 @@ impl Drain {
         self.text && self.answer && slab.finish_drain(unit, self.epoch)
     }
 
-    /// Gives the unit up until the markers do come: true if it was still draining.
+    /// Puts the unit into quarantine until its markers arrive. Returns true if the unit was still draining.
     pub fn quarantine(&self, slab: &UnitSlab, unit: UnitId) -> bool {
         slab.quarantine(unit, self.epoch)
     }

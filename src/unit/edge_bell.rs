@@ -1,29 +1,29 @@
-//! The doorbell of the edge: one dispatcher sleeps on it, for all tasks.
+//! The doorbell of the edge. One dispatcher sleeps on the bell, for all tasks.
 
 use super::ready_set::ReadySet;
 use crate::message::UnitId;
 use crate::sync::{Alarm, AlarmReader, AtomicBool, Ordering, fence};
 
-/// What happened for a unit, as the edge sees it.
+/// The task of a unit to wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdgeSignal {
-    /// For the connection (or the drainer): something to read, or room to write.
+    /// The connection, or the drain: something to read, or room to write.
     Session = 0,
-    /// For the unit's language model task: something to read, or room to write.
+    /// The language model task: something to read, or room to write.
     Llm = 1,
-    /// For the unit's recognition task, where recognition is done by a server: as above.
+    /// The recognition task, if a server recognises speech: something to read, or room to write.
     Stt = 2,
-    /// For the unit's synthesis task, where synthesis is done by a server: as above.
+    /// The synthesis task, if a server synthesises speech: something to read, or room to write.
     Tts = 3,
 }
 
 impl EdgeSignal {
-    /// All, in the order of their numbers.
+    /// All signals, in the order of their numbers.
     const ALL: [Self; 4] = [Self::Session, Self::Llm, Self::Stt, Self::Tts];
 }
 
-/// The doorbell of the edge. Stage threads ring it without a lock: a bit, and a byte into a pipe when the edge's
-/// dispatcher sleeps.
+/// The doorbell of the edge. Stage threads ring it without a lock: they set a bit, and write a byte into a pipe if the
+/// edge's dispatcher sleeps.
 #[derive(Debug)]
 pub struct EdgeBell {
     ready: [ReadySet; EdgeSignal::ALL.len()],
@@ -32,28 +32,29 @@ pub struct EdgeBell {
 }
 
 impl EdgeBell {
-    /// A bell for `units` units, and what its dispatcher waits on: readable when it is rung while it sleeps.
+    /// Creates a bell for `units` units, and the reader for its dispatcher. The reader becomes readable when the bell
+    /// is rung while the dispatcher sleeps.
     ///
     /// # Errors
-    /// When the system gives no pipe.
+    /// Returns an error if the system gives no pipe.
     pub fn new(units: usize) -> std::io::Result<(Self, AlarmReader)> {
         let (alarm, reader) = Alarm::new()?;
         let ready = EdgeSignal::ALL.map(|_| ReadySet::new(units));
         Ok((Self { ready, asleep: AtomicBool::new(false), alarm }, reader))
     }
 
-    /// Something is there for `unit`.
+    /// Rings for `unit`.
     pub fn ring(&self, signal: EdgeSignal, unit: UnitId) {
         self.ready[signal as usize].insert(unit);
-        // ORDERING: the bit, a fence, then the look who sleeps, as in `StageBell::wake_one`; the other side is
-        // `may_sleep`. The plain load first keeps the line shared while the dispatcher is awake.
+        // ORDERING: `ring` sets the bit, then a fence, then reads `asleep`, as in `StageBell::wake_one`; the other side
+        // is `may_sleep`. The plain load first keeps the line shared while the dispatcher is awake.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
             self.alarm.sound();
         }
     }
 
-    /// Calls `f` for every unit that was rung since the last call.
+    /// Calls `f` for every unit that was rung for since the last call.
     pub fn take_all(&self, mut f: impl FnMut(EdgeSignal, UnitId)) {
         for (set, signal) in self.ready.iter().zip(EdgeSignal::ALL) {
             for word in 0..set.words() {
@@ -64,7 +65,8 @@ impl EdgeBell {
         }
     }
 
-    /// The dispatcher is about to sleep: true if it may, false if something has been rung meanwhile.
+    /// Announces that the dispatcher is about to sleep. Returns false if the bell has been rung meanwhile: the
+    /// dispatcher must not sleep then.
     #[must_use]
     pub fn may_sleep(&self) -> bool {
         // ORDERING: see `ring`.
@@ -73,9 +75,9 @@ impl EdgeBell {
         self.ready.iter().all(ReadySet::is_empty)
     }
 
-    /// The dispatcher is awake again.
+    /// Announces that the dispatcher is awake again.
     pub fn woken(&self) {
-        // ORDERING: Relaxed: a ring that still sees it asleep sounds the alarm once too often.
+        // ORDERING: Relaxed: a ring that reads the old value sounds the alarm once too often.
         self.asleep.store(false, Ordering::Relaxed);
     }
 }

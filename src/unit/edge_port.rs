@@ -3,16 +3,16 @@
 use super::ring::{Consumer, Producer};
 use crate::message::{AnswerOut, AudioIn, Spent, SttEvent, TextPrompt, TtsSettings, VadEvent};
 
-/// The edge's ends. Borrowed by the lease for as long as it lives, then by the drainer.
+/// The edge's ends. The lease borrows them as long as it lives; the drain borrows them afterwards.
 #[derive(Debug)]
 pub struct EdgePort {
     /// Audio of the client, to VAD.
     pub audio_in: Producer<AudioIn>,
     /// Prompts, to the language model.
     pub text_prompts: Producer<TextPrompt>,
-    /// `text_events`, VAD's half.
+    /// VAD's half of `text_events`.
     pub vad_events: Consumer<VadEvent>,
-    /// `text_events`, STT's half.
+    /// STT's half of `text_events`.
     pub stt_events: Consumer<SttEvent>,
     /// The answer: audio and its events in order.
     pub answer_out: Consumer<AnswerOut>,

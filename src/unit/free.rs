@@ -1,15 +1,17 @@
-//! The set of free units: one bit each, with a summary above, so that a claim costs the same at 1 and at 10,000 units.
+//! The set of free units: one bit each, with a summary above. A claim costs the same at 1 and at 10,000 units.
 
 use crate::sync::{AtomicU64, Ordering};
 
 const WORD: usize = 64;
 
-/// A concurrent bit set with `take any` and `put`. It is a hint beside the slot words: the claim itself is the CAS there.
+/// A concurrent bit set of the units that may be free. The set is a hint: the compare-and-swap of the slot word decides
+/// a claim.
 #[derive(Debug)]
 pub struct FreeUnits {
     /// Bit `i`: unit `i` may be claimed.
     leaves: Box<[AtomicU64]>,
-    /// Bit `w`: leaf word `w` may hold a bit. May be set for an empty leaf, is never clear for long beside a full one.
+    /// Bit `w`: leaf word `w` may hold a bit. The bit may be set for an empty leaf, and is never clear for long if the
+    /// leaf holds a bit.
     summary: Box<[AtomicU64]>,
 }
 
@@ -18,7 +20,7 @@ fn words(bits: usize) -> Box<[AtomicU64]> {
 }
 
 impl FreeUnits {
-    /// The set `0..units`, all free.
+    /// Creates the set `0..units`.
     #[must_use]
     pub fn full(units: usize) -> Self {
         let leaves = words(units);
@@ -27,11 +29,11 @@ impl FreeUnits {
         set
     }
 
-    /// Takes any one out. `None` when there was none at some moment of the call.
+    /// Takes any unit out. Returns `None` if the set was empty at some moment of the call.
     pub fn take(&self) -> Option<usize> {
         for (at, summary) in self.summary.iter().enumerate() {
             loop {
-                // ORDERING: Acquire pairs with the Release in `put`: a summary bit shows what is in its leaf.
+                // ORDERING: Acquire pairs with the Release in `put`: a summary bit makes the bits of its leaf visible.
                 let bits = summary.load(Ordering::Acquire);
                 if bits == 0 {
                     break;
@@ -41,9 +43,9 @@ impl FreeUnits {
                     return Some(unit);
                 }
                 let bit = 1 << (word % WORD);
-                // ORDERING: AcqRel. A `put` sets the leaf, then the summary, and both sides change the summary by
-                // read-modify-write: either this one comes second, then it shows the leaf's bit to the load below, or the
-                // `put` does, then the summary bit stays.
+                // ORDERING: AcqRel. A `put` sets the leaf, then the summary. Both sides change the summary by
+                // read-modify-write. If this one comes second, it shows the leaf's bit to the load below. If the `put`
+                // comes second, the summary bit stays.
                 summary.fetch_and(!bit, Ordering::AcqRel);
                 if self.leaves[word].load(Ordering::Relaxed) != 0 {
                     summary.fetch_or(bit, Ordering::Relaxed);
@@ -62,7 +64,7 @@ impl FreeUnits {
                 return None;
             }
             let bit = bits & bits.wrapping_neg();
-            // ORDERING: Acquire pairs with the Release in `put`: who takes a unit sees its slot free.
+            // ORDERING: Acquire pairs with the Release in `put`: the thread that takes a unit sees its slot free.
             if leaf.fetch_and(!bit, Ordering::Acquire) & bit != 0 {
                 return Some(word * WORD + bit.trailing_zeros() as usize);
             }
@@ -72,7 +74,7 @@ impl FreeUnits {
     /// Puts `unit` back.
     pub fn put(&self, unit: usize) {
         let (word, bit) = (unit / WORD, 1 << (unit % WORD));
-        // ORDERING: Release on the leaf publishes that the slot is free, Release on the summary the leaf; see `take`.
+        // ORDERING: Release on the leaf publishes the free slot, Release on the summary publishes the leaf; see `take`.
         self.leaves[word].fetch_or(bit, Ordering::Release);
         self.summary[word / WORD].fetch_or(1 << (word % WORD), Ordering::Release);
     }

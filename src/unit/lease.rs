@@ -1,4 +1,4 @@
-//! Proof of a claim: move-only; its drop, on any path, begins the drain.
+//! The proof of a claim. A lease can be moved and not cloned; its drop, on any path, begins the drain.
 
 use super::bell::Bell;
 use super::edge_bell::EdgeSignal;
@@ -19,16 +19,16 @@ pub struct UnitLease {
     slab: &'static UnitSlab,
     unit: UnitId,
     epoch: Epoch,
-    /// `None` only while dropping.
+    /// `None` only during the drop.
     port: Option<PortGuard<'static, EdgePort>>,
 }
 
 impl UnitLease {
-    /// Claims a free unit. `None` when all are taken; that touches no unit.
+    /// Claims a free unit. Returns `None` if all are taken; that touches no unit.
     pub fn claim(slab: &'static UnitSlab) -> Option<Self> {
         loop {
             let unit = UnitId::new(u16::try_from(slab.free.take()?).expect("UNITS_MAX fits u16"));
-            // The bit is a hint, the slot decides. A lost race leaves the winner's business alone.
+            // The bit is a hint, the slot decides. A lost race leaves the winner's unit alone.
             let status = &slab.unit(unit).status;
             let Some(epoch) = status.slot.claim() else { continue };
             UnitCounters::count(&status.counters.claims);
@@ -38,45 +38,45 @@ impl UnitLease {
         }
     }
 
-    /// Which unit.
+    /// Returns the number of the unit.
     #[must_use]
     pub fn id(&self) -> UnitId {
         self.unit
     }
 
-    /// Which claim.
+    /// Returns the number of the claim.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// The unit.
+    /// Returns the unit.
     #[must_use]
     pub fn unit(&self) -> &'static Unit {
         self.slab.unit(self.unit)
     }
 
-    /// The unit's shared words.
+    /// Returns the unit's shared words.
     #[must_use]
     pub fn status(&self) -> &'static UnitStatus {
         &self.unit().status
     }
 
-    /// The edge port.
+    /// Returns the edge port.
     pub fn port(&mut self) -> &mut EdgePort {
         self.port.as_mut().expect("taken only by drop")
     }
 
-    /// Stamp of a prompt that is made now for `response`, and of everything that is made of it.
+    /// Returns the stamp of a prompt that is made now for `response`. All that is made of the prompt inherits it.
     #[must_use]
     pub fn stamp(&self, response: ResponseKey) -> AnswerStamp {
         AnswerStamp { epoch: self.epoch, generation: self.status().generation.current(), response }
     }
 
-    /// Makes the running answer stale, everywhere at once.
+    /// Makes the running answer stale in all stages at once.
     pub fn cancel(&self) -> Generation {
         let generation = self.status().generation.bump();
-        // The language model task is asleep in its request; it shall close the socket now.
+        // The language model task sleeps in its request and must close the socket now.
         self.slab.bells.edge.ring(EdgeSignal::Llm, self.unit);
         self.slab.bells.tts.ring(self.unit);
         generation
@@ -90,11 +90,12 @@ impl Drop for UnitLease {
         let mut port = self.port.take().expect("taken only here");
         port.audio_in.push_end(self.epoch);
         port.text_prompts.push_end(self.epoch);
-        // Before the state changes: a drainer that sees Draining borrows the port.
+        // Before the state changes: a drain that reads `Draining` borrows the port.
         drop(port);
         let began = status.slot.begin_drain(self.epoch);
         debug_assert!(began, "only the lease leaves Claimed");
-        // The marker may have woken a task that waits for a transcript before it could see that nobody else does.
+        // The marker may have woken a task that waits for a transcript while the slot was still claimed. This ring lets
+        // the task see that the session is over.
         if let stt @ Bell::Task(..) = self.slab.bells.stt {
             stt.ring(self.unit);
         }

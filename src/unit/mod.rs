@@ -6,8 +6,8 @@
 //!     │  text_prompts           answer_in           answer_out
 //!     └────────────▶ LlmPort ──────────▶ TtsPort ─────────────▶ EdgePort
 //! ```
-//! Every arrow is one SPSC ring. The ports sit in [`PortCell`](crate::sync::PortCell)s: whoever works on a unit
-//! borrows its port, a second borrower is a bug that fails loudly, and nobody waits.
+//! Every arrow is one SPSC ring. The ports sit in [`PortCell`](crate::sync::PortCell)s. A thread that works on a unit
+//! borrows its port; a second borrower is a bug and panics, and no borrower waits.
 #![warn(clippy::wildcard_enum_match_arm, reason = "a variant that is new is thought of everywhere")]
 
 mod bell;

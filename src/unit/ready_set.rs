@@ -1,4 +1,4 @@
-//! The units that have been rung for.
+//! The units for which a bell has been rung.
 
 use crate::message::UnitId;
 use crate::sync::{AtomicU64, Ordering};
@@ -11,23 +11,23 @@ pub(super) const WORD: usize = 64;
 pub(super) struct ReadySet(Box<[AtomicU64]>);
 
 impl ReadySet {
-    /// An empty set for `units` units.
+    /// Creates an empty set for `units` units.
     pub(super) fn new(units: usize) -> Self {
         Self((0..units.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Words of the set.
+    /// Returns the number of words of the set.
     pub(super) fn words(&self) -> usize {
         self.0.len()
     }
 
-    /// Puts `unit` in.
+    /// Adds `unit`.
     pub(super) fn insert(&self, unit: UnitId) {
-        // ORDERING: Release: who takes the bit sees what was done before it was set.
+        // ORDERING: Release: the thread that takes the bit sees all writes before the bit was set.
         self.0[unit.index() / WORD].fetch_or(1 << (unit.index() % WORD), Ordering::Release);
     }
 
-    /// Takes one unit out of a word: the lowest of those that `among` names.
+    /// Takes the lowest unit out of `word` whose bit is set in `among`.
     pub(super) fn take_from(&self, word: usize, among: u64) -> Option<UnitId> {
         loop {
             // ORDERING: Relaxed: a guess that the `fetch_and` checks.
@@ -46,9 +46,9 @@ impl ReadySet {
         }
     }
 
-    /// Whether no unit is in the set; may change at any moment.
+    /// Returns true if no unit is in the set. The result may be old at once.
     pub(super) fn is_empty(&self) -> bool {
-        // ORDERING: Relaxed: before a sleep the fence of the sleeper makes it good.
+        // ORDERING: Relaxed: before a sleep, the fence of the sleeper orders these loads.
         self.0.iter().all(|word| word.load(Ordering::Relaxed) == 0)
     }
 }

@@ -1,21 +1,21 @@
 //! A single-producer, single-consumer ring of fixed size, with wake-ups and an end marker.
 //!
-//! [`ring()`] allocates everything and gives out the two ends; each can go to a thread of its own, and nothing else is ever
-//! allocated or locked. Every call returns at once:
+//! [`ring()`] allocates the ring and returns its two ends, which may go to two threads. Nothing allocates or locks
+//! afterwards. Every call returns at once:
 //!
 //! - [`Producer::push`] rings the reader. A full ring gives the item back.
-//! - [`Producer::has_room_or_ring`] says whether there is room. If there is none, the writer is rung when there is.
-//! - [`Consumer::pop`] and [`Consumer::next_live`] ring a writer that waits for room. An empty ring gives `None`, and the
-//!   next push rings the reader.
+//! - [`Producer::has_room_or_ring`] returns true if there is room. If not, the writer is rung as soon as there is.
+//! - [`Consumer::pop`] and [`Consumer::next_live`] ring a writer that waits for room. An empty ring returns `None`,
+//!   and the next push rings the reader.
 //!
-//! A writer that waits is rung when half of the ring is free, not at the first pop. Otherwise writer and reader of a full
-//! ring would take turns for every item, and pay for a wake-up each time.
+//! A writer that waits is rung when half of the ring is free, not at the first pop. Otherwise writer and reader of a
+//! full ring would take turns for every item, and pay for a wake-up each time.
 //!
-//! One slot beyond the capacity is kept for [`Producer::push_end`]: a full ring can still say that its session is over.
-//! As a unit has one session at a time, there is never a second marker in a ring.
+//! One slot beyond the capacity is kept for [`Producer::push_end`], so that a full ring still takes the marker. As a
+//! unit has one session at a time, there is never a second marker in a ring.
 //!
-//! A ring cannot wait, grow, or overwrite what has not been read. Neither end can be cloned. A thread that finds a ring
-//! full or empty turns to other work, or sleeps on its own bell.
+//! A ring cannot wait, grow, or overwrite unread items. Neither end can be cloned. A thread that finds a ring full or
+//! empty turns to other work, or sleeps on its own bell.
 //!
 //! ```
 //! # use antiphon::message::{AudioIn, CommitId, Envelope, Epoch, UnitId};
@@ -49,36 +49,36 @@ use super::status::{Stamp, UnitCounters, UnitStatus};
 use crate::message::{Envelope, Epoch, RingItem};
 use crate::sync::{AtomicU32, Ordering, fence, rtrb};
 
-/// The ring was full; the item comes back.
+/// Error of a push into a full ring; holds the item.
 #[derive(Debug)]
 pub struct PushError<T>(pub T);
 
-/// The writing end.
+/// The writing end of a ring.
 #[derive(Debug)]
 pub struct Producer<T: RingItem> {
     inner: rtrb::Producer<Envelope<T>>,
-    /// Room that this end waits to be rung about; 0: it does not wait.
+    /// Room for which this end waits; 0: it does not wait.
     wanted: Arc<AtomicU32>,
-    /// Room at which a waiting writer is rung, at least.
+    /// Least room at which a waiting writer is rung.
     half: u32,
     reader: Ringer,
 }
 
-/// The reading end.
+/// The reading end of a ring.
 #[derive(Debug)]
 pub struct Consumer<T: RingItem> {
     inner: rtrb::Consumer<Envelope<T>>,
-    /// Room that the producer waits to be rung about; 0: it does not wait.
+    /// Room for which the producer waits; 0: it does not wait.
     wanted: Arc<AtomicU32>,
-    /// Items that the ring holds, the marker aside.
+    /// Capacity of the ring, without the marker's slot.
     items: usize,
     writer: Ringer,
 }
 
-/// Makes a ring for `items` items and one marker. Allocates; only at start.
+/// Makes a ring for `items` items and one marker. Allocates, so that it is called at the start only.
 ///
 /// # Panics
-/// With 0 items, or more than fit 32 bits.
+/// Panics if `items` is 0 or does not fit 32 bits.
 #[must_use]
 pub fn ring<T: RingItem>(items: usize, writer: Ringer, reader: Ringer) -> (Producer<T>, Consumer<T>) {
     let (producer, consumer) = rtrb::RingBuffer::new(items + 1);
@@ -92,15 +92,15 @@ pub fn ring<T: RingItem>(items: usize, writer: Ringer, reader: Ringer) -> (Produ
 }
 
 impl<T: RingItem> Producer<T> {
-    /// Returns how many items can be pushed now; the marker's slot is not counted. Only the producer's own pushes make it
-    /// less.
+    /// Returns how many items can be pushed now, without the marker's slot. Only the producer's own pushes reduce the
+    /// number.
     #[must_use]
     pub fn room(&self) -> usize {
         self.inner.slots().saturating_sub(1)
     }
 
-    /// Returns whether `items` can be pushed now; at most as many as the ring holds. If not, the writer's ringer rings as
-    /// soon as they can and half of the ring is free.
+    /// Returns true if `items` items can be pushed now; `items` is at most the capacity. If false, the writer's ringer
+    /// rings as soon as they can be pushed and half of the ring is free.
     ///
     /// ```
     /// # use antiphon::message::{AudioIn, CommitId, Epoch, UnitId};
@@ -125,17 +125,17 @@ impl<T: RingItem> Producer<T> {
             return true;
         }
         let wanted = u32::try_from(items).map_or(u32::MAX, |items| items.max(self.half));
-        // ORDERING: the wish, a fence, then the look at the ring; `Consumer::pop` does the pop, a fence, then the look
-        // at the wish. One of the two sees the other.
+        // ORDERING: this side stores `wanted`, then a fence, then reads the ring. `Consumer::pop` pops, then a fence,
+        // then reads `wanted`. One of the two sees the other's write.
         self.wanted.store(wanted, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.room() >= items
     }
 
-    /// Pushes and wakes the reader.
+    /// Pushes `item` and wakes the reader.
     ///
     /// # Errors
-    /// The item, when only the marker's slot is left.
+    /// Gives the item back if only the marker's slot is left.
     pub fn push(&mut self, stamp: T::Stamp, item: T) -> Result<(), PushError<T>> {
         if self.room() == 0 {
             return Err(PushError(item));
@@ -155,11 +155,11 @@ impl<T: RingItem> Producer<T> {
         self.reader.ring();
     }
 
-    /// Lets `fill` write up to `items` envelopes in place, in two slices as the ring wraps, and publishes as many as it
-    /// returns. `items` must not exceed [`Producer::room`].
+    /// Lets `fill` write up to `items` envelopes in place, in two slices as the ring wraps, and publishes as many as
+    /// `fill` returns. `items` must not exceed [`Producer::room`].
     ///
     /// # Errors
-    /// Those of `fill`; nothing is published then.
+    /// Returns the error of `fill`; nothing is published then.
     pub fn write_with<E>(
         &mut self,
         items: usize,
@@ -192,18 +192,19 @@ impl<T: RingItem> Consumer<T> {
         Some(envelope)
     }
 
-    /// Returns how many items the producer can push, at least.
+    /// Returns the least number of items that the producer can push.
     fn room(&self) -> usize {
         self.items.saturating_sub(self.inner.slots())
     }
 
-    /// Shows the oldest envelope, left in place.
+    /// Returns the oldest envelope and leaves it in place.
     #[must_use]
     pub fn peek(&self) -> Option<&Envelope<T>> {
         self.inner.peek().ok()
     }
 
-    /// Returns whether nothing is there. It may change at any moment, but the writer cannot undo "not empty".
+    /// Returns true if the ring is empty. An empty ring may fill at any moment; a ring that is not empty stays so until
+    /// a pop.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.is_empty()
@@ -211,7 +212,7 @@ impl<T: RingItem> Consumer<T> {
 }
 
 impl<T: RingItem<Stamp: Stamp>> Consumer<T> {
-    /// Drops and counts stale items, then shows the oldest envelope, left in place. Markers are never stale.
+    /// Drops and counts stale items, then returns the oldest envelope and leaves it in place. Markers are never stale.
     pub fn peek_live(&mut self, unit: &UnitStatus) -> Option<&Envelope<T>> {
         while let Envelope::Item { stamp, .. } = self.peek()?
             && stamp.is_stale(unit)
@@ -219,7 +220,7 @@ impl<T: RingItem<Stamp: Stamp>> Consumer<T> {
             self.pop();
             UnitCounters::count(&unit.counters.stale_items);
         }
-        // The envelope that was checked: only this end takes it away.
+        // The envelope that was checked: only this end takes envelopes out.
         self.peek()
     }
 

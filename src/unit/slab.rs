@@ -22,7 +22,7 @@ use crate::sync::PortCell;
 /// One pre-built pipeline.
 #[derive(Debug)]
 pub struct Unit {
-    /// What every thread reads of it.
+    /// Words that every thread reads.
     pub status: UnitStatus,
     /// The edge's ends.
     pub edge: PortCell<EdgePort>,
@@ -39,27 +39,28 @@ pub struct Unit {
 /// The doorbells of all stages and of the edge.
 #[derive(Clone, Copy, Debug)]
 pub struct Bells {
-    /// VAD's workers.
+    /// The bell of VAD's workers.
     pub vad: &'static StageBell,
-    /// STT.
+    /// The bell of STT.
     pub stt: Bell,
-    /// TTS.
+    /// The bell of TTS.
     pub tts: Bell,
-    /// The edge's dispatcher.
+    /// The bell of the edge's dispatcher.
     pub edge: &'static EdgeBell,
 }
 
-/// All units. Lives as long as the process: it is built once and leaked, so that leases and workers need no count.
+/// All units. The slab lives as long as the process: it is built once and leaked, so that leases and workers need no
+/// reference count.
 #[derive(Debug)]
 pub struct UnitSlab {
     units: Box<[Unit]>,
     pub(super) free: FreeUnits,
-    /// Whom to wake.
+    /// The bells of all units' stages.
     pub bells: Bells,
 }
 
 impl UnitSlab {
-    /// Builds `units` units, all free, for voices of `voice_rate`.
+    /// Builds `units` free units, for voices of `voice_rate`.
     #[must_use]
     pub fn leak(units: usize, bells: Bells, voice_rate: SampleRate) -> &'static Self {
         let build = |index| {
@@ -73,13 +74,13 @@ impl UnitSlab {
         }))
     }
 
-    /// The unit.
+    /// Returns the unit.
     #[must_use]
     pub fn unit(&self, unit: UnitId) -> &Unit {
         &self.units[unit.index()]
     }
 
-    /// All units, in order.
+    /// Iterates over all units, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (UnitId, &Unit)> {
         self.units
             .iter()
@@ -87,25 +88,25 @@ impl UnitSlab {
             .map(|(index, unit)| (UnitId::new(u16::try_from(index).expect("UNITS_MAX fits u16")), unit))
     }
 
-    /// How many there are.
+    /// Returns the number of units.
     #[must_use]
     pub fn len(&self) -> usize {
         self.units.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if the slab has no unit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
 
-    /// How many are in `state` now.
+    /// Returns the number of units that are in `state` now.
     #[must_use]
     pub fn count(&self, state: SlotState) -> usize {
         self.units.iter().filter(|unit| unit.status.slot.load().0 == state).count()
     }
 
-    /// What all units have counted so far.
+    /// Returns the sums of all units' counters.
     #[must_use]
     pub fn totals(&self) -> CounterTotals {
         let mut totals = CounterTotals::default();
@@ -113,12 +114,12 @@ impl UnitSlab {
         totals
     }
 
-    /// Takes a unit whose drain takes too long out of sight. False when the drain is over.
+    /// Puts a unit whose drain takes too long into quarantine. Returns false if the drain is over.
     pub(super) fn quarantine(&self, unit: UnitId, epoch: Epoch) -> bool {
         self.unit(unit).status.slot.quarantine(epoch)
     }
 
-    /// Makes a drained unit claimable. Only the drainer calls it, after it has let go of the edge port.
+    /// Makes a drained unit claimable. Only the drain calls it, after it has dropped the borrow of the edge port.
     pub(super) fn finish_drain(&self, unit: UnitId, epoch: Epoch) -> bool {
         let slot = &self.unit(unit).status.slot;
         let finished = slot.finish_drain(epoch) || slot.recover(epoch);

@@ -1,13 +1,13 @@
-//! The claimable word of a unit: state and epoch in one atomic, so that neither can change behind the other's back.
+//! The claimable word of a unit. State and epoch share one atomic, so that neither changes without the other.
 
 use crate::message::Epoch;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Where a unit is in its life.
+/// State of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SlotState {
-    /// Nobody's; its epoch is that of the last claim.
+    /// No lease exists, and no item of one is left. The epoch is that of the last claim.
     Free = 0b00,
     /// A lease exists.
     Claimed = 0b01,
@@ -24,7 +24,7 @@ const STATE_MASK: u64 = (1 << STATE_BITS) - 1;
 /// The largest epoch that the word holds: a unit that is claimed a million times a second gets there in 146,000 years.
 const EPOCH_MAX: u64 = u64::MAX >> STATE_BITS;
 
-/// Every state, at the index that its bits spell.
+/// All states, each at the index that its bits form.
 const STATES: [SlotState; 1 << STATE_BITS] =
     [SlotState::Free, SlotState::Claimed, SlotState::Draining, SlotState::Quarantined];
 
@@ -37,8 +37,8 @@ const _: () = {
     assert!(STATE_MASK ^ (EPOCH_MAX << STATE_BITS) == u64::MAX, "state and epoch do not fill the word");
 };
 
-/// State and epoch of a unit in one atomic. Every transition is a compare-and-swap on the pair: an old lease cannot free a
-/// unit that has a new one.
+/// State and epoch of a unit in one atomic. Every transition is a compare-and-swap on the pair, so that an old lease
+/// cannot free a unit that has a new one.
 #[derive(Debug)]
 pub struct SlotWord(AtomicU64);
 
@@ -52,13 +52,13 @@ const fn unpack(word: u64) -> (SlotState, Epoch) {
 }
 
 impl SlotWord {
-    /// A free slot that has never been claimed.
+    /// Creates a free slot that has never been claimed.
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicU64::new(pack(SlotState::Free, Epoch(0))))
     }
 
-    /// `Free → Claimed`, epoch + 1. `None` when the slot is not free or another claim won.
+    /// `Free → Claimed`, epoch + 1. Returns `None` if the slot is not free or another claim wins.
     pub fn claim(&self) -> Option<Epoch> {
         // ORDERING: Acquire pairs with the Release in `leave`: what the last drain wrote to the unit is visible here.
         let word = self.0.load(Ordering::Acquire);
@@ -71,45 +71,47 @@ impl SlotWord {
             .map(|_| next)
     }
 
-    /// `Claimed → Draining`. False when this epoch does not hold the slot.
+    /// `Claimed → Draining`. Returns false if this epoch does not hold the slot.
     pub fn begin_drain(&self, epoch: Epoch) -> bool {
         self.leave(SlotState::Claimed, SlotState::Draining, epoch)
     }
 
-    /// `Draining → Free`, when the markers of `epoch` have arrived. False when it is not draining in this epoch.
+    /// `Draining → Free`, after the markers of `epoch` have arrived. Returns false if the slot is not draining in this
+    /// epoch.
     pub fn finish_drain(&self, epoch: Epoch) -> bool {
         self.leave(SlotState::Draining, SlotState::Free, epoch)
     }
 
-    /// `Draining → Quarantined`, when the drain has taken too long. False when it is over already.
+    /// `Draining → Quarantined`, after the drain has taken too long. Returns false if the drain is over.
     pub fn quarantine(&self, epoch: Epoch) -> bool {
         self.leave(SlotState::Draining, SlotState::Quarantined, epoch)
     }
 
-    /// `Quarantined → Free`, when the markers of `epoch` arrive after all.
+    /// `Quarantined → Free`, after the markers of `epoch` have arrived late. Returns false if the slot is not in
+    /// quarantine in this epoch.
     pub fn recover(&self, epoch: Epoch) -> bool {
         self.leave(SlotState::Quarantined, SlotState::Free, epoch)
     }
 
     fn leave(&self, from: SlotState, to: SlotState, epoch: Epoch) -> bool {
-        // ORDERING: Release publishes what the leaving side wrote to the unit, to the Acquire in `claim` and `load`;
-        // Acquire because the winner of a drain reads what the lease wrote before it was dropped.
+        // ORDERING: Release publishes the leaving side's writes to the unit, to the Acquire in `claim` and `load`.
+        // Acquire lets the winner of a drain read the lease's writes before its drop.
         self.0
             .compare_exchange(pack(from, epoch), pack(to, epoch), Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// State and epoch now; old as soon as it is returned, unless the caller holds the lease or drains the unit.
+    /// Returns the present state and epoch. They are old at once, unless the caller holds the lease or drains the unit.
     #[must_use]
     pub fn load(&self) -> (SlotState, Epoch) {
         // ORDERING: Acquire pairs with the Release in `leave`.
         unpack(self.0.load(Ordering::Acquire))
     }
 
-    /// Whether `epoch` holds the slot. Once false it stays false for this epoch.
+    /// Returns true if `epoch` holds the slot. Once false, the result stays false for this epoch.
     #[must_use]
     pub fn is_claimed_by(&self, epoch: Epoch) -> bool {
-        // ORDERING: Acquire as in `load`; a stale `true` only costs work, the last check is at the socket.
+        // ORDERING: Acquire as in `load`. A stale `true` only costs work: the last check is at the socket.
         self.0.load(Ordering::Acquire) == pack(SlotState::Claimed, epoch)
     }
 }

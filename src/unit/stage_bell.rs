@@ -1,4 +1,4 @@
-//! The doorbell of a stage: its workers sleep on it, and take the units that have been rung for.
+//! The doorbell of a stage. Its workers sleep on the bell, and take the units for which it has been rung.
 
 use std::sync::OnceLock;
 
@@ -10,30 +10,30 @@ use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
 const _: () = assert!(WORKERS_MAX as usize <= u64::BITS as usize, "one word says who sleeps");
 
-/// Something was pushed for the unit since it was last taken.
+/// An item was pushed for the unit since the unit was last taken.
 const PENDING: u8 = 1;
 /// A worker holds the unit.
 const RUNNING: u8 = 2;
 
-/// The doorbell of one stage, shared by its workers. A unit is with one worker at a time; a ring while it is being
-/// worked on is not lost, the unit goes round again.
+/// The doorbell of one stage, shared by its workers. One worker at a time holds a unit. A ring during the work is not
+/// lost: the unit becomes ready again.
 #[derive(Debug)]
 pub struct StageBell {
     /// [`PENDING`] and [`RUNNING`] of each unit.
     units: Box<[AtomicU8]>,
     /// Units that are pending and not running.
     ready: ReadySet,
-    /// Bit `w`: worker `w` sleeps or is about to.
+    /// Bit `w`: worker `w` sleeps or is about to sleep.
     sleepers: AtomicU64,
     workers: Box<[OnceLock<Thread>]>,
     stopping: AtomicBool,
 }
 
 impl StageBell {
-    /// A bell for `units` units and `workers` workers.
+    /// Creates a bell for `units` units and `workers` workers.
     ///
     /// # Panics
-    /// With more than [`WORKERS_MAX`] workers.
+    /// Panics if `workers` exceeds [`WORKERS_MAX`].
     #[must_use]
     pub fn new(units: usize, workers: usize) -> Self {
         assert!(workers <= usize::from(WORKERS_MAX), "{workers} workers of one stage, at most {WORKERS_MAX}");
@@ -46,12 +46,12 @@ impl StageBell {
         }
     }
 
-    /// Names the calling thread as worker `worker`; before its first [`StageBell::sleep`].
+    /// Registers the calling thread as worker `worker`. Must come before that worker's first [`StageBell::sleep`].
     pub fn attend(&self, worker: usize) {
         self.workers[worker].get_or_init(thread::current);
     }
 
-    /// Something is there for `unit`.
+    /// Rings for `unit`.
     pub fn ring(&self, unit: UnitId) {
         // ORDERING: AcqRel: the pushes before the ring are visible to the worker that takes the unit (`take`, or `put_back`
         // when it finds PENDING).
@@ -62,17 +62,17 @@ impl StageBell {
     }
 
     fn wake_one(&self) {
-        // ORDERING: a unit's bit was set, a fence, then the look who sleeps; `sleep` says that it sleeps, a fence, then
-        // looks at the bits. One of the two sees the other.
+        // ORDERING: the ringer sets a unit's bit, then a fence, then reads `sleepers`. `sleep` sets its bit in
+        // `sleepers`, then a fence, then reads the units' bits. One of the two sees the other's write.
         fence(Ordering::SeqCst);
         loop {
-            // ORDERING: Relaxed: after the fence; a guess that the `fetch_and` checks.
+            // ORDERING: Relaxed, as it follows the fence; a guess that the `fetch_and` checks.
             let sleepers = self.sleepers.load(Ordering::Relaxed);
             if sleepers == 0 {
                 return;
             }
             let bit = sleepers & sleepers.wrapping_neg();
-            // ORDERING: Release: the worker that finds its bit gone sees the unit that it was woken for.
+            // ORDERING: Release: the worker that finds its bit cleared sees the unit that it was woken for.
             if self.sleepers.fetch_and(!bit, Ordering::Release) & bit != 0 {
                 if let Some(thread) = self.workers[bit.trailing_zeros() as usize].get() {
                     thread.unpark();
@@ -82,14 +82,14 @@ impl StageBell {
         }
     }
 
-    /// Takes up to `out.len()` ready units, beginning with unit number `cursor` and once round, so that none starves
-    /// however often the others are ready again; returns how many, and leaves `cursor` behind the last. They are the
-    /// caller's until [`StageBell::put_back`].
+    /// Takes up to `out.len()` ready units and returns their number. The search begins with unit number `cursor` and
+    /// goes once round, so that no unit starves. `cursor` is left behind the last unit taken. The caller holds the
+    /// units until [`StageBell::put_back`].
     pub fn take(&self, cursor: &mut usize, out: &mut [UnitId]) -> usize {
         let mut taken = 0;
         let words = self.ready.words();
         let (first, behind) = (*cursor / WORD % words, u64::MAX << (*cursor % WORD));
-        // The word of the cursor comes twice: what is behind the cursor first, what is before it last.
+        // The word of the cursor comes twice: first for the units behind the cursor, last for those before it.
         for step in 0..=words {
             let word = (first + step) % words;
             let among = match step {
@@ -109,19 +109,19 @@ impl StageBell {
         taken
     }
 
-    /// Gives a taken unit back; if it was rung meanwhile it is ready again.
+    /// Gives a taken unit back. The unit is ready again if it was rung for meanwhile.
     pub fn put_back(&self, unit: UnitId) {
-        // ORDERING: Release publishes this worker's changes of the port to the next one that takes the unit.
+        // ORDERING: Release publishes this worker's changes of the port to the next worker that takes the unit.
         if self.units[unit.index()].fetch_and(!RUNNING, Ordering::AcqRel) & PENDING != 0 {
             self.ready.insert(unit);
             self.wake_one();
         }
     }
 
-    /// Sleeps until a ring or `timeout`; returns at once when a unit is ready. Only worker `worker` may call it.
+    /// Sleeps until a ring or `timeout`; returns at once if a unit is ready. Only worker `worker` may call it.
     pub fn sleep(&self, worker: usize, timeout: Option<std::time::Duration>) {
         let bit = 1 << worker;
-        // ORDERING: Relaxed, made good by the fence; see `wake_one`.
+        // ORDERING: Relaxed: the fence orders it; see `wake_one`.
         self.sleepers.fetch_or(bit, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if self.ready.is_empty() && !self.is_stopping() {
@@ -134,15 +134,14 @@ impl StageBell {
         self.sleepers.fetch_and(!bit, Ordering::Acquire);
     }
 
-    /// Tells the workers to end.
+    /// Asks the workers to end.
     pub fn stop(&self) {
-        // ORDERING: Relaxed: an unpark is kept for a worker that is about to sleep, and it publishes what was stored
-        // before it.
+        // ORDERING: Relaxed: an unpark is kept for a worker that is about to sleep, and it publishes the earlier store.
         self.stopping.store(true, Ordering::Relaxed);
         self.workers.iter().filter_map(OnceLock::get).for_each(Thread::unpark);
     }
 
-    /// Whether the workers shall end.
+    /// Returns true once the workers must end.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         // ORDERING: see `stop`.

@@ -1,4 +1,4 @@
-//! What every thread reads of a unit: who holds it, what is stale in it, what it has counted.
+//! The words of a unit that every thread reads: its claim, its generation, its counters.
 
 use super::generation::GenerationCounter;
 use super::slot::SlotWord;
@@ -18,7 +18,7 @@ pub struct UnitStatus {
 
 /// Stamp of the items in a ring. Its type chooses the rule by which they go stale.
 pub trait Stamp: Copy {
-    /// Whether nobody waits any more for what has this stamp. Once true it stays true.
+    /// Returns true if items with this stamp are stale. Once true, the result stays true.
     fn is_stale(self, unit: &UnitStatus) -> bool;
 }
 
@@ -37,7 +37,7 @@ impl Stamp for AnswerStamp {
     }
 }
 
-/// What a unit counts, for `/v1/pool` and the metrics. Relaxed: each number stands for itself.
+/// Counters of a unit, for `/v1/pool` and the metrics. Relaxed: each number stands for itself.
 #[derive(Debug, Default)]
 pub struct UnitCounters {
     /// Claims so far.
@@ -68,7 +68,7 @@ pub struct CounterTotals {
 }
 
 impl CounterTotals {
-    /// Adds the numbers of one unit.
+    /// Adds the counters of one unit.
     pub fn add(&mut self, counters: &UnitCounters) {
         // ORDERING: Relaxed: statistics, publish nothing.
         self.claims += counters.claims.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The port of a unit in STT, whoever makes the transcript: collects utterances, cuts what is too long, sends the transcript
-//! in pieces and the marker on.
+//! The port of a unit in STT, for workers and servers alike. It collects utterances, cuts those that are too long, and
+//! sends the transcripts and the marker on.
 
 use super::ring::{Consumer, Producer};
 use super::status::UnitStatus;
@@ -9,18 +9,18 @@ use crate::message::{
     Envelope, Epoch, FailureCode, SpeechHints, SpeechItem, SttEvent, TextChunk, UtteranceId, text_chunks,
 };
 
-/// Where a piece of a very long utterance may be cut: the quietest block of the last 5 s.
+/// The end of a very long utterance in which a cut is searched: the last 5 s.
 const CUT_SEARCH_SAMPLES: usize = 5 * 16_000;
 
-/// 100 ms.
+/// Length of the blocks that are compared: 100 ms.
 const CUT_BLOCK_SAMPLES: usize = 1_600;
 
 /// STT's ends and state.
 #[derive(Debug)]
 pub struct SttPort {
-    /// Utterances.
+    /// Utterances of the client, from VAD.
     pub speech: Consumer<SpeechItem>,
-    /// `text_events`, STT's half.
+    /// STT's half of `text_events`.
     pub events: Producer<SttEvent>,
     /// The open utterance: 16 kHz, capacity [`UTTERANCE_SAMPLES_MAX`].
     pub audio: Vec<i16>,
@@ -28,29 +28,29 @@ pub struct SttPort {
     pub transcript: String,
     /// The utterance that `audio` belongs to; `None`: no utterance is open.
     pub open: Option<(Epoch, UtteranceId)>,
-    /// Hints of the client, for this utterance and all that follow.
+    /// Hints of the client, for this utterance and all later ones.
     pub hints: SpeechHints,
 }
 
 /// Speech to transcribe: the first `samples` samples of [`SttPort::audio`].
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// The session that it belongs to.
+    /// The session of the utterance.
     pub epoch: Epoch,
-    /// The utterance that it is cut from.
+    /// The utterance that the piece is cut from.
     pub utterance: UtteranceId,
-    /// Its samples, 16 kHz.
+    /// Length, samples at 16 kHz.
     pub samples: usize,
-    /// The utterance ends with it.
+    /// True if the utterance ends with this piece.
     pub last: bool,
 }
 
-/// The next thing that STT has to do.
+/// The next step of STT.
 #[derive(Clone, Copy, Debug)]
 pub enum SttWork {
-    /// Transcribe this, and take it out ([`SttPort::forget`]).
+    /// Transcribe this piece, then remove it with [`SttPort::forget`].
     Transcribe(Piece),
-    /// Forget the caller, who has left ([`SttPort::end_session`]).
+    /// End the session with [`SttPort::end_session`].
     EndSession(Epoch),
 }
 
@@ -66,15 +66,15 @@ impl SttPort {
         }
     }
 
-    /// Forgets the open utterance.
+    /// Drops the open utterance.
     pub fn reset(&mut self) {
         self.audio.clear();
         self.transcript.clear();
         self.open = None;
     }
 
-    /// Takes items until there is something to do. `None`: there is nothing, or no room for a transcript; STT is rung when
-    /// that changes.
+    /// Takes items until there is a step to do. Returns `None` if there is nothing to read, or no room for a
+    /// transcript; STT is rung when that changes.
     pub fn next_work(&mut self, unit: &UnitStatus) -> Option<SttWork> {
         loop {
             if !self.has_room_for_transcript_or_ring() {
@@ -104,7 +104,7 @@ impl SttPort {
                 }
                 SpeechItem::Frame(_) => {}
                 SpeechItem::End(_) => {
-                    // Open until it is transcribed: should that panic, the stage says what has failed.
+                    // The utterance stays open until it is transcribed: after a panic, the stage reports it as failed.
                     let Some((epoch, utterance)) = self.open else { continue };
                     let samples = self.audio.len();
                     return Some(SttWork::Transcribe(Piece { epoch, utterance, samples, last: true }));
@@ -115,13 +115,14 @@ impl SttPort {
         }
     }
 
-    /// Whether the transcript of one piece, or its failure, can be sent now. If not, STT is rung as soon as it can.
+    /// Returns true if the transcript of one piece, or its failure, can be sent now. If false, STT is rung as soon as
+    /// it can.
     #[must_use]
     pub fn has_room_for_transcript_or_ring(&self) -> bool {
         self.events.has_room_or_ring(2 * TRANSCRIPT_ITEMS - 1)
     }
 
-    /// Takes `piece` out of the audio. The utterance is closed if that was its end.
+    /// Removes `piece` from the audio. Closes the utterance if the piece was its last.
     pub fn forget(&mut self, piece: Piece) {
         self.audio.drain(..piece.samples);
         if piece.last {
@@ -129,7 +130,7 @@ impl SttPort {
         }
     }
 
-    /// Says that the utterance could not be transcribed, and takes no more of it. There must be room.
+    /// Sends the failure of the utterance, and closes it. There must be room.
     pub fn fail(&mut self, epoch: Epoch, utterance: UtteranceId, code: FailureCode) {
         if self.open.is_some_and(|(_, open)| open == utterance) {
             self.open = None;
@@ -138,7 +139,7 @@ impl SttPort {
         self.events.push(epoch, event).expect("room was checked before the item was taken");
     }
 
-    /// Forgets the caller and passes the marker on: nothing of this epoch may be sent afterwards.
+    /// Drops the caller's state and passes the marker on. No item of this epoch may be sent afterwards.
     pub fn end_session(&mut self, epoch: Epoch) {
         self.reset();
         self.hints = SpeechHints::default();
@@ -146,8 +147,8 @@ impl SttPort {
     }
 }
 
-/// Sends what was said in `piece`, and in which language, if that is known. [`SttPort::next_work`] has seen to the room for
-/// one.
+/// Sends the transcript of `piece`, with its language if the recogniser has named one. [`SttPort::next_work`] has
+/// checked the room for one transcript.
 pub fn push_transcript(
     events: &mut Producer<SttEvent>,
     piece: Piece,
@@ -159,7 +160,7 @@ pub fn push_transcript(
         let event = SttEvent::Transcript { utterance, chunk, language, last };
         events.push(epoch, event).expect("room was checked before the item was taken");
     };
-    // A model that talks in circles: more than this nobody says in 30 s.
+    // The limit stops a model that repeats itself: 30 s of speech are shorter.
     let transcript = &transcript[..transcript.floor_char_boundary(TRANSCRIPT_BYTES_MAX)];
     for (chunk, end) in text_chunks(transcript) {
         push(chunk, last && end);
@@ -169,7 +170,7 @@ pub fn push_transcript(
     }
 }
 
-/// Middle of the quietest block near the end.
+/// Returns the middle of the quietest block near the end.
 fn quietest_cut(audio: &[i16]) -> usize {
     let from = audio.len().saturating_sub(CUT_SEARCH_SAMPLES);
     let energy = |block: &[i16]| block.iter().map(|s| i64::from(*s) * i64::from(*s)).sum::<i64>();

@@ -1,5 +1,5 @@
-//! The port of a unit in TTS, whoever makes the samples: collects clauses, cuts samples into frames, and passes on
-//! everything that is not spoken, in one order.
+//! The port of a unit in TTS, for workers and servers alike. It collects clauses, cuts samples into frames, and passes
+//! on all events, in one order.
 
 use super::ring::{Consumer, Producer};
 use super::status::UnitStatus;
@@ -11,7 +11,7 @@ use crate::message::{
 };
 use crate::model::{Speech, SpeechSource};
 
-/// Room that a failure or an item that is passed on may need: the resampler's tail goes out before it.
+/// Room for a failure or an event that is passed on: the resampler's tail goes out before it.
 const PASS_ON_ITEMS: usize = 3;
 
 /// TTS's ends and state.
@@ -21,7 +21,7 @@ pub struct TtsPort {
     pub answer_in: Consumer<AnswerIn>,
     /// The answer: audio and its events in order.
     pub answer_out: Producer<AnswerOut>,
-    /// Latest settings.
+    /// Latest settings, from the session.
     pub settings: triple_buffer::Output<TtsSettings>,
     /// State of TTS for this caller.
     pub state: TtsState,
@@ -73,7 +73,7 @@ impl TtsState {
         }
     }
 
-    /// Drops what is going out; the next response starts clean.
+    /// Drops all text and audio of the running answer.
     pub fn reset(&mut self) {
         self.clause.clear();
         self.speech.pcm.clear();
@@ -97,8 +97,8 @@ impl TtsPort {
         Self { answer_in, answer_out, settings, state: TtsState::new(voice_rate) }
     }
 
-    /// Takes items until a clause is whole, which stands in [`TtsState::clause`] then; everything that is not spoken goes
-    /// through. `None`: there is nothing, or no room; TTS is rung when that changes.
+    /// Takes items until a clause is complete in [`TtsState::clause`], and passes events on. Returns `None` if there is
+    /// nothing to read, or no room; TTS is rung when that changes.
     pub fn next_clause(&mut self, unit: &UnitStatus) -> Option<AnswerStamp> {
         loop {
             if !self.has_room_to_fail_or_ring() {
@@ -123,7 +123,7 @@ impl TtsPort {
     /// Adds `chunk` to the clause.
     fn collect(&mut self, stamp: AnswerStamp, chunk: &TextChunk) {
         let state = &mut self.state;
-        // Of another answer, cancelled in the middle of a clause, something may be left.
+        // Text of another answer, cancelled in the middle of a clause, may be left.
         if state.owner != Some(stamp) {
             state.reset();
             state.owner = Some(stamp);
@@ -135,7 +135,8 @@ impl TtsPort {
         }
     }
 
-    /// Passes `event` on. A call and an end take the resampler's tail with them: the speech before them is complete.
+    /// Passes `event` on. A call or an end first sends the resampler's tail, so that the speech before them is
+    /// complete.
     fn pass_on(&mut self, stamp: AnswerStamp, event: AnswerEvent) {
         match event {
             AnswerEvent::Call(_) | AnswerEvent::End { .. } => self.finish_audio(stamp),
@@ -145,23 +146,24 @@ impl TtsPort {
         self.push(stamp, AnswerOut::Event(event));
     }
 
-    /// Sends `item`. There must be room for it.
+    /// Sends `item`. There must be room.
     fn push(&mut self, stamp: AnswerStamp, item: AnswerOut) {
         self.answer_out.push(stamp, item).expect("room was checked before the work was taken");
     }
 
-    /// Whether [`TtsPort::finish_audio`] and [`TtsPort::fail`] can be called now. If not, TTS is rung as soon as they can.
+    /// Returns true if [`TtsPort::finish_audio`] and [`TtsPort::fail`] can be called now. If false, TTS is rung as soon
+    /// as they can.
     #[must_use]
     pub fn has_room_to_fail_or_ring(&self) -> bool {
         self.answer_out.has_room_or_ring(PASS_ON_ITEMS)
     }
 
-    /// The samples that follow have this rate. Of a voice that changes its rate within an answer, what the resampler holds
-    /// is ready then. At most a frame may be ready before.
+    /// Sets the rate of the samples that follow. If a voice changes its rate within an answer, the resampler's tail
+    /// becomes ready. At most one frame may be ready before the call.
     ///
     /// # Errors
-    /// [`ResampleError::Ratio`] for a rate that [`SampleRate`] does not name and that has no large common divisor with the
-    /// answer's.
+    /// Returns [`ResampleError::Ratio`] if [`SampleRate`] does not name the rate and the rate has no large common
+    /// divisor with the answer's.
     pub fn set_voice_rate(&mut self, rate: SampleRate) -> Result<(), ResampleError> {
         let TtsState { resampler, ready, settings, .. } = &mut self.state;
         if (resampler.from(), resampler.to()) == (rate, settings.rate) {
@@ -171,10 +173,10 @@ impl TtsPort {
         resampler.set_rates(rate, settings.rate)
     }
 
-    /// Sends what the resampler still holds of this answer. There must be room for it.
+    /// Sends the resampler's tail of this answer. There must be room.
     pub fn finish_audio(&mut self, stamp: AnswerStamp) {
         let state = &mut self.state;
-        // Of another answer, cancelled between two clauses, something may be left.
+        // Audio of another answer, cancelled between two clauses, may be left.
         if state.owner != Some(stamp) {
             return state.reset();
         }
@@ -185,14 +187,14 @@ impl TtsPort {
         }
     }
 
-    /// Says that the answer ends here, and why. There must be room for it. What is ready is dropped.
+    /// Ends the answer with a failure, and drops the samples that are ready. There must be room.
     pub fn fail(&mut self, stamp: AnswerStamp, code: FailureCode, detail: &str) {
         self.state.reset();
         let (detail, _) = TextChunk::split(detail);
         self.push(stamp, AnswerOut::Event(AnswerEvent::Failed { code, detail }));
     }
 
-    /// Sends up to one frame of what is ready. There must be room for it. The fake voice writes the time into a frame.
+    /// Sends up to one frame of the ready samples. There must be room. The fake voice writes the time into a frame.
     pub fn push_frame(&mut self, stamp: AnswerStamp, time_stamp: Option<Moment>) {
         let mut frame = AudioFrame::cut(&mut self.state.ready, self.state.settings.rate);
         if let Some(moment) = time_stamp
@@ -205,7 +207,7 @@ impl TtsPort {
     }
 }
 
-/// Puts samples of the voice through the resampler; they are ready then. At most
+/// Resamples samples of the voice and appends them to `ready`. Takes at most
 /// [`RESAMPLE_SAMPLES`](crate::limits::RESAMPLE_SAMPLES), and only while less than a frame is ready.
 pub fn resample<S: Sample>(resampler: &mut Resampler, samples: &[S], ready: &mut Vec<i16>) {
     resampler.push(samples, &mut |samples| pcm::append_i16(ready, samples));

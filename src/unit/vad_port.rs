@@ -1,4 +1,4 @@
-//! The port of a unit in VAD: its ring ends, and all that VAD remembers of the caller.
+//! The port of a unit in VAD: its ring ends, and VAD's state of the caller.
 
 use super::ring::{Consumer, Producer};
 use crate::audio::{Endpointer, Resampler, SampleRate};
@@ -15,7 +15,7 @@ pub struct VadPort {
     pub audio_in: Consumer<AudioIn>,
     /// Utterances, to STT.
     pub speech: Producer<SpeechItem>,
-    /// `text_events`, VAD's half.
+    /// VAD's half of `text_events`.
     pub events: Producer<VadEvent>,
     /// State of VAD for this caller.
     pub state: VadState,
@@ -34,54 +34,54 @@ impl VadPort {
 /// An utterance that is open, as VAD sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenUtterance {
-    /// Its number.
+    /// Number of the utterance.
     pub utterance: UtteranceId,
-    /// First sample, 16 kHz, since the session began.
+    /// First sample, at 16 kHz since the session began.
     pub start: u64,
-    /// Whether the client has been told that speech started.
+    /// True if [`VadEvent::SpeechStarted`] has been sent.
     pub announced: bool,
 }
 
-/// Audio of an item that is coming in.
+/// Audio of an item of the client, while it arrives.
 #[derive(Clone, Copy, Debug)]
 pub enum ItemHearing {
-    /// On its way to STT.
+    /// The audio goes on to STT.
     Passed {
-        /// As this utterance.
+        /// Utterance that STT sees.
         utterance: UtteranceId,
-        /// Samples so far, 16 kHz.
+        /// Samples so far, at 16 kHz.
         samples: u64,
     },
-    /// Dropped: an utterance is open, and STT takes one at a time.
+    /// The audio is dropped: an utterance is open, and STT takes one at a time.
     Refused,
 }
 
 /// State of VAD for one caller.
 #[derive(Debug)]
 pub struct VadState {
-    /// The client's rate to 16 kHz.
+    /// Resampler from the client's rate to 16 kHz.
     pub resampler: Resampler,
     /// The network's recurrent state.
     pub stream: DetectorStream,
-    /// When speech begins and ends.
+    /// Detector of the beginning and end of speech.
     pub endpointer: Endpointer,
     /// The last windows, oldest overwritten; window `n` is at `n % HISTORY_WINDOWS`.
     pub history: Box<[[i16; SPEECH_FRAME_SAMPLES]]>,
-    /// 16 kHz samples that do not fill a window yet, and what a frame adds at once.
+    /// Samples at 16 kHz that do not fill a window yet, and those that a frame adds at once.
     pub pending: Vec<i16>,
-    /// Start, in 16 kHz samples since the session began, of each window is `base + n * 512`; where the next one begins.
+    /// Start of the next window, in 16 kHz samples since the session began.
     pub position: u64,
-    /// Windows written to `history` since the last cut; older ones belong to an utterance that is gone.
+    /// Windows written to `history` since the last cut. Older windows belong to an utterance that has ended.
     pub windows: u64,
     /// The utterance that is open.
     pub open: Option<OpenUtterance>,
-    /// Audio of an item that is coming in.
+    /// Audio of an item of the client, while it arrives.
     pub item: Option<ItemHearing>,
     /// Number of the next utterance.
     pub next_utterance: u32,
     /// Session of the newest item.
     pub epoch: Epoch,
-    /// How turns are detected, from this point of the audio on.
+    /// Turn detection from this point of the audio on.
     pub mode: VadMode,
 }
 
@@ -104,7 +104,7 @@ impl VadState {
         }
     }
 
-    /// Forgets the caller; what follows is heard as by a fresh unit.
+    /// Resets all state of the caller.
     pub fn reset(&mut self) {
         self.resampler.reset();
         self.stream.reset();
