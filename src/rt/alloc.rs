@@ -1,16 +1,16 @@
-//! Counts the heap calls of the threads that promise to make none.
+//! A counter of the heap calls of the threads that must make none.
 //!
 //! *Thread:* every thread, inside every heap call. *Never:* allocates, locks, waits.
 //!
-//! A stage thread is in [`AllocPhase::Init`] while it builds what it needs, then in [`AllocPhase::Static`] for the rest of
-//! its life; around a model call it is in [`AllocPhase::Foreign`]. Calls of the last two are counted, apart from each other,
-//! in every build: `/metrics` shows them, `tests/no_alloc.rs` holds the first at 0.
+//! A stage thread is in [`AllocPhase::Init`] while it builds its buffers, then in [`AllocPhase::Static`] for the rest
+//! of its life. Around a model call it is in [`AllocPhase::Foreign`]. Calls of the last two phases are counted in every
+//! build, each phase apart: `/metrics` shows the numbers, and `tests/no_alloc.rs` holds the first at 0.
 //!
-//! What this cannot see: C and C++ code calls the C allocator, not Rust's. What ONNX Runtime allocates inside a
-//! call is therefore in neither number; `bench/heap_calls.sh` counts it.
+//! C and C++ code calls the C allocator and not Rust's. The allocations of ONNX Runtime inside a call are therefore in
+//! neither number; `bench/heap_calls.sh` counts them.
 //!
-//! JUSTIFICATION for unsafe code: [`GlobalAlloc`] is an unsafe trait, and no safe interface sees heap calls. Each method
-//! does nothing but count, then passes its arguments on.
+//! JUSTIFICATION for unsafe code: [`GlobalAlloc`] is an unsafe trait, and no safe interface sees heap calls. Each
+//! method only counts, then passes its arguments on.
 #![expect(unsafe_code, reason = "a global allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -27,26 +27,26 @@ pub struct HeapCalls {
 }
 
 impl HeapCalls {
-    /// None so far.
+    /// Creates a count of zero for the thread with this name.
     #[must_use]
     pub fn new(thread: String) -> Self {
         Self { thread, own: AtomicU64::new(0), foreign: AtomicU64::new(0) }
     }
 
-    /// The thread's name.
+    /// Returns the thread's name.
     #[must_use]
     pub fn thread(&self) -> &str {
         &self.thread
     }
 
-    /// Calls of the engine's own code. The promise is 0, a panic's own message aside.
+    /// Returns the calls of the engine's own code: 0 by design, except for the message of a panic.
     #[must_use]
     pub fn own(&self) -> u64 {
         // ORDERING: Relaxed: a statistic, publishes nothing.
         self.own.load(Ordering::Relaxed)
     }
 
-    /// Calls of Rust code inside model calls.
+    /// Returns the calls of Rust code inside model calls.
     #[must_use]
     pub fn foreign(&self) -> u64 {
         // ORDERING: as in `own`.
@@ -54,27 +54,27 @@ impl HeapCalls {
     }
 }
 
-/// What a heap call of the current thread means.
+/// Phase of the current thread, which decides the counter of its heap calls.
 #[derive(Clone, Copy, Debug)]
 pub enum AllocPhase {
-    /// Fine, not counted: the thread is no stage thread, or not ready yet.
+    /// Not counted: the thread is no stage thread, or is not ready yet.
     Init,
-    /// A broken promise.
+    /// Counted as the engine's own: an error, as a stage thread must not allocate.
     Static(&'static HeapCalls),
-    /// A model's business.
+    /// Counted as the model's.
     Foreign(&'static HeapCalls),
 }
 
 thread_local! {
-    // Constant and without a destructor: reading it allocates nothing and works until the thread is gone.
+    // Constant and without a destructor: a read allocates nothing and works until the thread ends.
     static PHASE: Cell<AllocPhase> = const { Cell::new(AllocPhase::Init) };
 }
 
 impl AllocPhase {
-    /// `Init → Static`: from here on the calling thread's heap calls count.
+    /// `Init → Static`: counts the calling thread's heap calls from here on.
     ///
     /// # Panics
-    /// When the thread is not in `Init`.
+    /// Panics if the thread is not in `Init`.
     pub fn transition_from_init_to_static(calls: &'static HeapCalls) {
         assert!(matches!(PHASE.get(), Self::Init), "a thread becomes static once");
         PHASE.set(Self::Static(calls));
@@ -91,7 +91,7 @@ impl AllocPhase {
     }
 }
 
-/// Runs a model call: `Static → Foreign → Static`, also when it panics. In another phase it changes nothing.
+/// Runs a model call: `Static → Foreign → Static`, also if the call panics. Changes nothing in another phase.
 pub fn foreign<T>(call: impl FnOnce() -> T) -> T {
     struct Back(AllocPhase);
 
@@ -108,12 +108,12 @@ pub fn foreign<T>(call: impl FnOnce() -> T) -> T {
     call()
 }
 
-/// The global allocator: `A`, and a look at the calling thread's [`AllocPhase`].
+/// The global allocator: `A`, with a count in the calling thread's [`AllocPhase`].
 #[derive(Debug)]
 pub struct PhaseAllocator<A>(pub A);
 
-// SAFETY: each method passes its arguments to the same method of `A`, which keeps the trait's contract; counting touches a
-// thread-local value without a destructor and an atomic, and never allocates.
+// SAFETY: each method passes its arguments to the same method of `A`, which keeps the trait's contract. Counting
+// touches a thread-local value without a destructor and an atomic, and never allocates.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for PhaseAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         PHASE.get().count();
@@ -135,7 +135,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for PhaseAllocator<A> {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         PHASE.get().count();
-        // SAFETY: `pointer` comes from a method above, and so from `A`, with this `layout`; the caller keeps the rest.
+        // SAFETY: `pointer` comes from a method above, and so from `A`, with this `layout`; the caller keeps the rest
+        // of the contract.
         unsafe { self.0.realloc(pointer, layout, size) }
     }
 }

@@ -1,32 +1,32 @@
-//! The only place that starts threads of the real-time zone.
+//! The start of the real-time zone's threads. No other module starts one.
 
 use std::thread::JoinHandle;
 
 use super::alloc::HeapCalls;
 
-/// What a thread is and how it shall be scheduled.
+/// Name and priority of a thread.
 #[derive(Clone, Debug)]
 pub struct ThreadSpec {
-    /// Name, at most 15 bytes are visible in `/proc`.
+    /// Name, of which `/proc` shows at most 15 bytes.
     pub name: String,
-    /// Nice value, `0..=19`; 0 leaves it as it is. Lower runs first when cores are scarce.
+    /// Nice value, `0..=19`; 0 leaves the value as it is. A lower value runs first when cores are scarce.
     pub nice: i32,
 }
 
-/// A thread that has been started.
+/// A running thread.
 #[derive(Debug)]
 pub struct StageThread {
-    /// To wait for its end.
+    /// Handle to wait for the thread's end.
     pub handle: JoinHandle<()>,
-    /// What it takes from the heap. Lives as long as the process, like the units.
+    /// Counter of the thread's heap calls. Lives as long as the process, like the units.
     pub heap_calls: &'static HeapCalls,
 }
 
-/// Starts a thread; `body` gets where its heap calls are counted. A nice value that the system refuses is logged, not
-/// fatal.
+/// Starts a thread and passes the counter of its heap calls to `body`. A nice value that the system refuses is logged
+/// and is no error.
 ///
 /// # Errors
-/// When the system has no more threads.
+/// Returns an error if the system has no more threads.
 #[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
 pub fn spawn<F>(spec: ThreadSpec, body: F) -> std::io::Result<StageThread>
 where
