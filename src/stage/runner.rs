@@ -1,6 +1,6 @@
-//! The body of a worker thread: take ready units, work, give them back, sleep until rung.
+//! The body of a worker thread: take ready units, work, give them back, sleep until a ring.
 //!
-//! *Thread:* one per worker. *Never:* polls. A panic of a stage is caught here, and nowhere else.
+//! *Thread:* one per worker. *Never:* polls. The panics of stages are caught here and in no other module.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,22 +12,22 @@ use crate::unit::{StageBell, UnitCounters, UnitSlab};
 
 const NEVER: Moment = Moment::from_nanos(u64::MAX);
 
-/// When a worker shall look at a unit again although nobody rings: only the fake voice paces its audio.
+/// Moments at which a worker looks at a unit without a ring. Only the fake voice sets them, to pace its audio.
 #[derive(Debug)]
 pub struct Deadlines {
-    /// Per unit.
+    /// Next moment of each unit.
     due: Box<[Moment]>,
     next: Moment,
 }
 
 impl Deadlines {
-    /// Nothing is due.
+    /// Creates the table for `units` units, with nothing due.
     #[must_use]
     pub fn new(units: usize) -> Self {
         Self { due: vec![NEVER; units].into_boxed_slice(), next: NEVER }
     }
 
-    /// Rings for `unit` at `at`, unless an earlier moment is set for it.
+    /// Rings for `unit` at `at`, unless the unit has an earlier moment.
     pub fn set(&mut self, unit: UnitId, at: Moment) {
         let due = &mut self.due[unit.index()];
         *due = (*due).min(at);
@@ -49,10 +49,10 @@ impl Deadlines {
     }
 }
 
-/// Which worker of which bell.
+/// Thread, bell and number of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
-    /// Name and priority.
+    /// Name and priority of the thread.
     pub thread: ThreadSpec,
     /// The stage's doorbell.
     pub bell: &'static StageBell,
@@ -60,10 +60,10 @@ pub struct WorkerSpec {
     pub worker: usize,
 }
 
-/// Starts a worker. It ends when the bell is stopped.
+/// Starts a worker, which ends when the bell is stopped.
 ///
 /// # Errors
-/// When the system has no more threads.
+/// Returns an error if the system has no more threads.
 pub fn spawn_worker(
     spec: WorkerSpec,
     slab: &'static UnitSlab,
@@ -97,7 +97,7 @@ fn run(
         }
         let work = AssertUnwindSafe(|| stage.work(slab, units, now, &mut deadlines));
         if catch_unwind(work).is_err() {
-            // The port guards were dropped while unwinding, the ring ends are whole: the unit goes on.
+            // The unwinding has dropped the port guards and left the ring ends whole: the unit continues.
             units.iter().for_each(|unit| UnitCounters::count(&slab.unit(*unit).status.counters.stage_panics));
             stage.recover(slab, units);
         }

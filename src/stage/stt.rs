@@ -1,6 +1,6 @@
 //! Speech recognition: collects utterances and transcribes each at its end.
 //!
-//! *Thread:* `stt-<n>`. *Never:* blocks, locks, allocates (what the model call does inside ONNX Runtime aside).
+//! *Thread:* `stt-<n>`. *Never:* blocks, locks, allocates (allocations of ONNX Runtime inside the model call aside).
 //! *In:* `speech`. *Out:* `text_events`. *Budget:* `stt_ms_p99` of the hw-profile.
 
 use super::{Deadlines, Stage};
@@ -21,13 +21,13 @@ impl std::fmt::Debug for SttStage {
 }
 
 impl SttStage {
-    /// A worker with its own instance of the model.
+    /// Creates a worker with its own instance of the model.
     #[must_use]
     pub fn new(model: Box<dyn SttModel>) -> Self {
         Self { model }
     }
 
-    /// Transcribes one piece of speech. False when nothing is left to do.
+    /// Transcribes one piece of speech. Returns false if nothing is left to do.
     fn step(&mut self, unit: &UnitStatus, port: &mut SttPort) -> bool {
         let piece = loop {
             match port.next_work(unit) {

@@ -1,6 +1,6 @@
-//! Speech synthesis: speaks clauses, and passes the answer's text and end on, all in one order.
+//! Speech synthesis: speaks clauses, and passes the answer's events on, all in one order.
 //!
-//! *Thread:* `tts-<n>`. *Never:* blocks, locks, allocates (what the model call does inside ONNX Runtime aside).
+//! *Thread:* `tts-<n>`. *Never:* blocks, locks, allocates (allocations of ONNX Runtime inside the model call aside).
 //! *In:* `answer_in`. *Out:* `answer_out`. *Budget:* `tts_first_audio_ms_p99` of the hw-profile.
 
 use std::time::Duration;
@@ -23,18 +23,18 @@ impl std::fmt::Debug for TtsStage {
     }
 }
 
-/// Why the stage is done with a unit for now.
+/// Reason why the stage leaves a unit.
 enum Pause {
-    /// Nothing to do, or no room: somebody will ring.
+    /// Nothing to do, or no room: a ring follows.
     Rung,
     /// A paced frame is due later.
     Until(Moment),
-    /// One clause has been synthesised; others may have waited.
+    /// One clause has been synthesised; other units may have waited.
     Yield,
 }
 
 impl TtsStage {
-    /// A worker with its own instance of the voice.
+    /// Creates a worker with its own instance of the voice.
     #[must_use]
     pub fn new(model: Box<dyn TtsModel>) -> Self {
         Self { model }
@@ -110,7 +110,7 @@ impl Stage for TtsStage {
     }
 }
 
-/// Sends the clause that is going out as far as there is room. `None`: all of it is out.
+/// Sends the current clause as far as there is room. Returns `None` once all of it has been sent.
 fn emit(port: &mut TtsPort, stamp: AnswerStamp, now: Moment) -> Option<Pause> {
     loop {
         let done = fill_ready(port);
@@ -142,7 +142,7 @@ fn emit(port: &mut TtsPort, stamp: AnswerStamp, now: Moment) -> Option<Pause> {
     }
 }
 
-/// Moves samples of the clause through the resampler until a frame is full. True when the clause is used up.
+/// Moves samples of the clause through the resampler until a frame is full. Returns true once the clause is used up.
 fn fill_ready(port: &mut TtsPort) -> bool {
     let state = &mut port.state;
     let Speech { pcm, source, .. } = &mut state.speech;

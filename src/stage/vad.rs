@@ -1,7 +1,7 @@
-//! Voice activity: where does the user's speech begin and end?
+//! Voice activity detection: finds the start and end of the user's speech.
 //!
-//! *Thread:* `vad-<n>`. *Never:* blocks, locks, allocates. *In:* `audio_in`. *Out:* `speech`, `text_events`.
-//! *Budget:* `endpoint_wait_ms_p99` of the hw-profile. Windows of different units go through the network together.
+//! *Thread:* `vad-<n>`. *Never:* blocks, locks, allocates. *In:* `audio_in`. *Out:* `speech`, `text_events`. *Budget:*
+//! `endpoint_wait_ms_p99` of the hw-profile. Windows of different units go through the network together.
 
 use super::{Deadlines, Stage};
 use crate::audio::{SampleRate, Transition, pcm};
@@ -25,7 +25,7 @@ const WINDOW: u64 = SPEECH_FRAME_SAMPLES as u64;
 /// Milliseconds of one window.
 const WINDOW_MS: u32 = 32;
 
-/// Windows of one unit per call, so that a client that floods does not keep the others waiting.
+/// Most windows of one unit per call, so that a client that floods does not keep the others waiting.
 const ROUNDS_MAX: usize = 4;
 
 /// The VAD stage.
@@ -44,14 +44,14 @@ impl std::fmt::Debug for VadStage {
 }
 
 impl VadStage {
-    /// A worker with its own instance of the network.
+    /// Creates a worker with its own instance of the network.
     #[must_use]
     pub fn new(model: Box<dyn VadModel>) -> Self {
         let rows = model.rows_max();
         Self { model, ports: Vec::with_capacity(rows), rows: Vec::with_capacity(rows) }
     }
 
-    /// One window of every unit that has one. False when none had.
+    /// Takes one window of every unit that has one. Returns false if no unit had one.
     fn round(&mut self, slab: &'static UnitSlab) -> bool {
         let mut any = false;
         self.rows.clear();
@@ -73,7 +73,7 @@ impl VadStage {
         if self.rows.is_empty() {
             return any;
         }
-        // A failed run counts as silence: the stream goes on, nobody hears a ghost.
+        // A failed run counts as silence, so that the stream goes on without false speech.
         let heard = foreign(|| self.model.run(self.rows.len())).is_ok();
         for (row, index) in self.rows.iter().enumerate() {
             let port = &mut self.ports[*index].1;
@@ -101,8 +101,8 @@ impl Stage for VadStage {
     fn recover(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
         self.ports.clear();
         for unit in units {
-            // What was heard of an open utterance is committed, so that nobody waits for its end; the caller loses the
-            // window at hand.
+            // An open utterance is committed with its audio so far, so that its end comes. The caller loses the window
+            // at hand.
             let mut port = slab.unit(*unit).vad.borrow();
             let port = &mut *port;
             if port.state.open.is_some() && port.speech.room() > 0 && port.events.room() >= VAD_EVENT_BURST {
@@ -122,7 +122,7 @@ enum Next {
     Nothing,
     /// A window for the network.
     Window,
-    /// A window, but the client commits by itself: no network needed.
+    /// A window that needs no network, as the client commits.
     Unheard,
 }
 
@@ -175,7 +175,7 @@ fn take_item(port: &mut VadPort, item: AudioIn) {
     }
 }
 
-/// Takes new settings, which stand in the ring where the client changed them, and closes what the change leaves open.
+/// Applies new settings at their place in the audio, and ends an utterance that the change leaves without an end.
 fn follow_settings(port: &mut VadPort, mode: VadMode) {
     port.state.mode = mode;
     if let Some(open) = port.state.open {
@@ -196,7 +196,7 @@ fn window_of(port: &VadPort) -> [i16; SPEECH_FRAME_SAMPLES] {
     port.state.pending[..SPEECH_FRAME_SAMPLES].try_into().expect("a window is pending")
 }
 
-/// Moves the pending window into the history and does what its probability says. `None`: the client commits.
+/// Moves the pending window into the history and follows its probability; `None`: the client commits.
 fn take_window(port: &mut VadPort, probability: Option<f32>) {
     let window = window_of(port);
     let state = &mut port.state;
@@ -236,7 +236,8 @@ fn take_window(port: &mut VadPort, probability: Option<f32>) {
                 port.state.position - open.start + WINDOW > UTTERANCE_SAMPLES_MAX as u64
             };
             if port.state.open.is_some_and(too_long) {
-                // Speech without a pause: committed here, goes on as the next utterance without losing a sample.
+                // Speech without a pause is committed here. It goes on as the next utterance without the loss of a
+                // sample.
                 close(port, None);
                 let start = port.state.position;
                 open(port, start, true);
@@ -249,12 +250,12 @@ fn slot_of(window: u64) -> usize {
     usize::try_from(window % HISTORY_WINDOWS as u64).expect("less than HISTORY_WINDOWS")
 }
 
-/// First sample that the history still holds.
+/// Returns the first sample that the history holds.
 fn oldest(port: &VadPort) -> u64 {
     port.state.position - port.state.windows.min(HISTORY_WINDOWS as u64) * WINDOW
 }
 
-/// Begins an utterance at sample `start` and sends what the history holds of it.
+/// Begins an utterance at sample `start` and sends the part that the history holds.
 fn open(port: &mut VadPort, start: u64, announced: bool) {
     let utterance = UtteranceId(port.state.next_utterance);
     port.state.next_utterance += 1;
@@ -274,7 +275,7 @@ fn open(port: &mut VadPort, start: u64, announced: bool) {
     }
 }
 
-/// Ends the open utterance here, by VAD (`None`) or by the client's commit.
+/// Ends the open utterance here. `commit` is the client's commit; `None`: VAD ends the utterance.
 fn close(port: &mut VadPort, commit: Option<CommitId>) {
     let open = port.state.open.take().expect("an utterance is open");
     let utterance = open.utterance;
@@ -318,7 +319,7 @@ fn commit_by_client(port: &mut VadPort, commit: CommitId) {
     close(port, Some(commit));
 }
 
-/// Passes the audio of an item on to STT, as an utterance that no detector has heard.
+/// Passes the audio of an item on to STT, as an utterance that no detector has judged.
 fn hear_item(port: &mut VadPort, frame: &AudioFrame) {
     let state = &mut port.state;
     let item = match state.item {
@@ -357,7 +358,7 @@ fn end_item(port: &mut VadPort, commit: CommitId) {
     }
 }
 
-/// First sample after the last utterance, whether the history still holds it or not.
+/// Returns the first sample after the last utterance, even if the history no longer holds it.
 fn oldest_uncommitted(port: &VadPort) -> u64 {
     port.state.position - port.state.windows * WINDOW
 }
@@ -373,7 +374,7 @@ fn clear(port: &mut VadPort, commit: CommitId) {
     push_event(port, VadEvent::Cleared { commit, utterance });
 }
 
-/// Forgets the audio that is in no utterance; its time has passed all the same.
+/// Drops the audio that is in no utterance. The position moves on by its length.
 fn forget_pending(state: &mut VadState) {
     state.position += state.pending.len() as u64 + state.resampler.held();
     state.pending.clear();
