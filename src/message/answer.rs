@@ -1,5 +1,5 @@
-//! Rings `answer_in` (language model → TTS) and `answer_out` (TTS → edge): one answer as the model writes it, and as the
-//! client gets it.
+//! Rings `answer_in` (language model → TTS) and `answer_out` (TTS → edge). The first carries an answer as the model
+//! writes it, the second as the client receives it.
 
 use super::audio_frame::AudioFrame;
 use super::envelope::{RingItem, assert_fits};
@@ -8,21 +8,21 @@ use super::ids::AnswerStamp;
 use super::text_chunk::TextChunk;
 use super::usage::TokenUsage;
 
-/// Ring `answer_in`: what comes into the unit from the language model.
+/// Ring `answer_in`: items from the language model.
 #[derive(Clone, Copy, Debug)]
 pub enum AnswerIn {
-    /// Text to speak, a piece of one clause.
+    /// Text to speak: a piece of one clause.
     Clause {
         /// The text.
         chunk: TextChunk,
-        /// The clause is complete: speak it.
+        /// True if the clause is complete: TTS speaks it now.
         last: bool,
     },
-    /// Everything that is not spoken. TTS passes it on unchanged, in order.
+    /// An event that is not spoken. TTS passes events on unchanged, in order.
     Event(AnswerEvent),
 }
 
-/// Ring `answer_out`: what leaves the unit for the client, audio and events in the order in which they happened.
+/// Ring `answer_out`: audio and events for the client, in the order in which they happened.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -31,74 +31,74 @@ pub enum AnswerIn {
 pub enum AnswerOut {
     /// Audio of the answer, at the session's output rate.
     Audio(AudioFrame),
-    /// Everything else.
+    /// An event of the answer.
     Event(AnswerEvent),
 }
 
-/// A step of an answer beside its audio.
+/// A step of an answer besides its audio.
 #[derive(Clone, Copy, Debug)]
 pub enum AnswerEvent {
     /// Text as the model wrote it.
     Text(TextChunk),
     /// A piece of a function call.
     Call(CallPiece),
-    /// Limits of the model server on its caller.
+    /// The model server's limits on its caller.
     RateLimits(RateLimits),
-    /// The answer is complete.
+    /// The end of a complete answer.
     End {
         /// The reason why the model stopped.
         finish: FinishReason,
         /// The cost of the answer.
         usage: TokenUsage,
     },
-    /// The answer ends here, in failure.
+    /// The end of a failed answer.
     Failed {
         /// The reason.
         code: FailureCode,
-        /// The first words of the model server's own message, for the client.
+        /// The beginning of the model server's own message, for the client.
         detail: TextChunk,
     },
 }
 
-/// A piece of a function call, in this order: name, arguments (at least one piece), end. Calls do not interleave.
+/// A piece of a function call. The order is name, arguments (at least one piece), end. Calls do not interleave.
 #[derive(Clone, Copy, Debug)]
 pub enum CallPiece {
-    /// A call begins: the function's name.
+    /// The function's name; begins a call.
     Name(TextChunk),
-    /// Part of the JSON of its arguments.
+    /// A part of the arguments' JSON.
     Arguments(TextChunk),
-    /// The call is whole.
+    /// The end of a complete call.
     End,
 }
 
-/// How a completion ended.
+/// The reason why the model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishReason {
-    /// The model was done.
+    /// The model ended its answer.
     Stop,
     /// The token limit was reached.
     Length,
-    /// The model server's content filter cut it.
+    /// The model server's content filter cut the answer.
     ContentFilter,
 }
 
 /// A limit of the language model server on its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// The most.
+    /// The most that the server grants.
     pub limit: u32,
-    /// What is left of it.
+    /// The rest that the caller may still use.
     pub remaining: u32,
-    /// Milliseconds until all of it is there again.
+    /// Milliseconds until the full limit is available again.
     pub reset_ms: u32,
 }
 
-/// Limits of the language model server, as far as it names them.
+/// Limits of the language model server, as far as the server names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimits {
-    /// Of requests.
+    /// Limit of requests.
     pub requests: Option<RateLimit>,
-    /// Of tokens.
+    /// Limit of tokens.
     pub tokens: Option<RateLimit>,
 }
 

@@ -2,8 +2,8 @@
 
 use crate::audio::SampleRate;
 
-/// Samples of one frame between edge and stages: 20 ms at 24 kHz, the usual append of a Realtime client; 60 ms at 8 kHz,
-/// 10 ms at 48 kHz.
+/// Samples of one frame between the edge and the stages: 20 ms at 24 kHz, the usual append of a Realtime client; 60 ms
+/// at 8 kHz, 10 ms at 48 kHz.
 pub const FRAME_SAMPLES: usize = 480;
 
 /// Up to [`FRAME_SAMPLES`] samples, mono, signed 16 bit, at `rate`.
@@ -18,13 +18,13 @@ pub struct AudioFrame {
 }
 
 impl AudioFrame {
-    /// An empty frame at `rate`.
+    /// Creates an empty frame at `rate`.
     #[must_use]
     pub const fn empty(rate: SampleRate) -> Self {
         Self { len: 0, rate, samples: [0; FRAME_SAMPLES] }
     }
 
-    /// Moves up to [`FRAME_SAMPLES`] samples from the front of `samples`, which are at `rate`, into a frame.
+    /// Moves up to [`FRAME_SAMPLES`] samples from the front of `samples` into a frame at `rate`.
     #[must_use]
     pub fn cut(samples: &mut Vec<i16>, rate: SampleRate) -> Self {
         let mut frame = Self::empty(rate);
@@ -35,7 +35,7 @@ impl AudioFrame {
         frame
     }
 
-    /// The samples in use.
+    /// Returns the samples in use.
     #[must_use]
     pub fn used(&self) -> &[i16] {
         &self.samples[..usize::from(self.len)]

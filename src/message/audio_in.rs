@@ -6,23 +6,23 @@ use super::hint::SpeechHints;
 use super::ids::{CommitId, Epoch};
 use super::settings::VadSettings;
 
-/// Audio of the client, and what the client asks of the detector at a place in its audio.
+/// Audio of the client, and commands to the detector at a place in the audio.
 #[derive(Clone, Copy, Debug)]
 pub enum AudioIn {
     /// Audio of the client, decoded.
     Audio(AudioFrame),
-    /// The client ends the utterance here.
+    /// End of the utterance, set by the client.
     Commit(CommitId),
-    /// From here on turns are detected so.
+    /// Settings of turn detection from here on.
     Settings(VadSettings),
-    /// From here on the recogniser has these hints.
+    /// Hints to the recogniser from here on.
     Hints(SpeechHints),
-    /// Audio of an item that the client has put into the conversation, at 16 kHz. It has nothing to do with the audio
-    /// around it, and nothing else stands between it and its end.
+    /// Audio of an item that the client has put into the conversation, at 16 kHz. The audio is independent of the audio
+    /// around it. No other item stands between it and its [`AudioIn::ItemEnd`].
     ItemAudio(AudioFrame),
-    /// The audio of the item is complete; the answer of VAD names this commit.
+    /// End of the item's audio. VAD's reply names this commit.
     ItemEnd(CommitId),
-    /// The client throws away what it has not committed.
+    /// The client discards all audio that is not committed.
     Clear(CommitId),
 }
 

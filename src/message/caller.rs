@@ -8,7 +8,7 @@ use super::ids::{Epoch, UnitId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rank {
-    /// An answer of the conversation that is spoken: somebody listens.
+    /// A spoken answer of the conversation: the user waits for its audio.
     Spoken,
     /// An answer of the conversation in text.
     Written,
@@ -16,12 +16,13 @@ pub enum Rank {
     Aside,
 }
 
-/// The session that asks for a completion, in the form in which the built-in model is told it. Other servers are not.
+/// The session that asks for a completion, as the request to the built-in model names it. Requests to other servers do
+/// not name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
     /// The session's unit.
     pub unit: UnitId,
-    /// The session's claim of the unit: a unit in another epoch is another session.
+    /// The session's claim of the unit. A unit in another epoch belongs to another session.
     pub epoch: Epoch,
     /// Urgency of the request.
     pub rank: Rank,

@@ -1,13 +1,13 @@
-//! The one form in which everything travels in a ring: an item with its stamp, or the end of a session.
+//! The form of every slot of a ring: an item with its stamp, or the marker that ends a session.
 
 use std::fmt::Debug;
 
 use super::ids::Epoch;
 
-/// Payload of a ring. It fixes the stamp of its ring, and with it the rule by which items go stale there.
+/// Payload of a ring. The type fixes the stamp of its ring, and with the stamp the rule by which items go stale.
 pub trait RingItem: Debug {
-    /// What every item of this ring belongs to: a session ([`Epoch`]) on the user's arm, one response
-    /// ([`AnswerStamp`](super::AnswerStamp)) on the answer's arm.
+    /// Stamp of the items: a session ([`Epoch`]) on the user's arm, one response ([`AnswerStamp`](super::AnswerStamp))
+    /// on the answer's arm.
     type Stamp: Copy + Debug;
 }
 
@@ -16,17 +16,18 @@ pub trait RingItem: Debug {
 pub enum Envelope<T: RingItem> {
     /// An item.
     Item {
-        /// Set when the session or its client makes something; everything that a stage derives from it inherits the stamp.
+        /// Set when the session or its client makes an item. A stage passes the stamp on to everything that it derives
+        /// from the item.
         stamp: T::Stamp,
         /// The payload.
         item: T,
     },
-    /// The marker that ends a session: nothing of this epoch follows. It goes down both arms, behind everything else.
+    /// The marker that ends a session: nothing of this epoch follows. The marker goes down both arms, behind all items.
     SessionEnd(Epoch),
 }
 
 impl<T: RingItem> Envelope<T> {
-    /// The payload; `None`: the marker.
+    /// Returns the payload, or `None` for the marker.
     pub fn into_item(self) -> Option<T> {
         match self {
             Self::Item { item, .. } => Some(item),
@@ -34,13 +35,13 @@ impl<T: RingItem> Envelope<T> {
         }
     }
 
-    /// Whether this is the marker that ends `epoch`.
+    /// Returns true for the marker that ends `epoch`.
     pub fn ends(&self, epoch: Epoch) -> bool {
         matches!(self, Self::SessionEnd(ended) if *ended == epoch)
     }
 }
 
-/// The content of a slot that a writer has reserved and not filled yet. No reader ever sees it.
+/// The content of a slot that a writer has reserved and not filled yet. No reader sees this content.
 impl<T: RingItem> Default for Envelope<T> {
     fn default() -> Self {
         Self::SessionEnd(Epoch::default())

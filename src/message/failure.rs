@@ -1,13 +1,13 @@
 //! Failures, as they travel in rings.
 
-/// The reason of a failure, in a form that fits a ring; the session turns it into words.
+/// The reason of a failure, in a form that fits a ring. The session makes the message to the client from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCode {
     /// Speech recognition failed.
     SttFailed,
     /// Speech synthesis failed.
     TtsFailed,
-    /// A stage panicked while it worked on this; the unit goes on.
+    /// A stage panicked while it worked on this item; the unit continues.
     StagePanicked,
     /// The language model server refused the connection or could not be reached.
     LlmUnreachable,
@@ -17,6 +17,6 @@ pub enum FailureCode {
     LlmFirstTokenTimeout,
     /// The language model stopped sending between tokens for longer than the time-out.
     LlmStalled,
-    /// The language model's stream ended early or was not what the API says.
+    /// The language model's stream ended early or broke the API's format.
     LlmBrokenStream,
 }

@@ -1,4 +1,4 @@
-//! Plain newtypes for everything that is counted.
+//! Plain newtypes for all numbers that identify something.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 pub struct UnitId(u16);
 
 impl UnitId {
-    /// The unit at `index` of the slab.
+    /// Creates the id of the unit at `index` of the slab.
     #[must_use]
     pub const fn new(index: u16) -> Self {
         Self(index)
     }
 
-    /// Position in the slab, as a number.
+    /// Returns the position in the slab, as a 16-bit number.
     #[must_use]
     pub const fn number(self) -> u16 {
         self.0
     }
 
-    /// Position in the slab.
+    /// Returns the position in the slab, as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -34,59 +34,59 @@ impl std::fmt::Display for UnitId {
     }
 }
 
-/// Number of the current claim of a slot; grows by one with every claim.
+/// Number of the current claim of a slot. Each claim raises the number by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 #[repr(transparent)]
 pub struct Epoch(pub(crate) u64);
 
 impl Epoch {
-    /// The epoch with this number (62 bits are kept in the slot word).
+    /// Creates the epoch with this number (62 bits are kept in the slot word).
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn number(self) -> u64 {
         self.0
     }
 }
 
-/// Cancel counter of a unit; bumped by barge-in, cancel and release, never reset.
+/// Number of cancels of a unit. A barge-in, a cancel or a release raises the number; nothing resets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Generation(pub(crate) u64);
 
 impl Generation {
-    /// The generation with this number.
+    /// Creates the generation with this number.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn number(self) -> u64 {
         self.0
     }
 }
 
-/// One endpointed stretch of user speech; counted from 0 within a claim by the VAD stage.
+/// Number of an utterance. VAD counts from 0 within a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UtteranceId(pub u32);
 
-/// One response of a session; counted from 0 within a claim by the session.
+/// Number of a response. The session counts from 0 within a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResponseKey(pub u32);
 
-/// One `input_audio_buffer.commit` or `.clear` of the client; counted from 0 within a claim by the session.
+/// Number of an `input_audio_buffer.commit` or `.clear` of the client. The session counts from 0 within a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommitId(pub u32);
 
-/// Stamp of everything on the answer's arm: the answer that it belongs to. (On the user's arm, where a cancel changes
-/// nothing, the [`Epoch`] alone is the stamp.)
+/// Stamp of all items on the answer's arm: the answer that they belong to. (On the user's arm a cancel changes nothing,
+/// so that the [`Epoch`] alone is the stamp.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AnswerStamp {
     /// The claim.

@@ -1,8 +1,8 @@
-//! What travels in the rings: identifiers and fixed-size items, a file for each ring.
+//! Items of the rings: identifiers and fixed-size items, a file for each ring.
 //!
-//! Every item goes in an [`Envelope`] with its stamp, which is set when the item is made; whatever a stage derives from
-//! the item inherits the stamp. Items of the audio path are `Copy`, so nothing in a ring can free memory on a real-time
-//! thread.
+//! Every item goes in an [`Envelope`] with its stamp. The stamp is set when the item is made, and everything that a
+//! stage derives from the item inherits the stamp. Items of the audio path are `Copy`, so that nothing in a ring can
+//! free memory on a real-time thread.
 
 mod answer;
 mod audio_frame;

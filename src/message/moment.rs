@@ -1,4 +1,4 @@
-//! A point on the monotonic clock, as a value: whoever needs the time gets it as an argument.
+//! A point on the monotonic clock, as a value. Code that needs the time receives a moment as an argument.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use std::time::Duration;
 pub struct Moment(u64);
 
 impl Moment {
-    /// The moment at this many nanoseconds.
+    /// Creates the moment at this many nanoseconds.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds.
+    /// Returns the nanoseconds of `CLOCK_MONOTONIC`.
     #[must_use]
     pub const fn nanos(self) -> u64 {
         self.0
     }
 
-    /// Time from `earlier` to this moment; zero if `earlier` is later.
+    /// Returns the time from `earlier` to this moment, or zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -1,4 +1,4 @@
-//! What the session asks of the language model. Not on the audio path: these items own heap memory.
+//! Requests of the session to the language model. They are not on the audio path: these items own heap memory.
 
 use serde_json::Value;
 
@@ -8,50 +8,50 @@ use super::ids::AnswerStamp;
 /// One message of the conversation, as a chat model sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChatMessage {
-    /// Instructions.
+    /// Instructions to the model.
     System(String),
-    /// What the user said, wrote or showed; at least one part.
+    /// Words and pictures of the user; at least one part.
     User(Vec<UserPart>),
-    /// What the model said and which functions it called, in this order; one of them may be empty.
+    /// Words and calls of the model, in this order. One of them may be empty.
     Assistant {
-        /// Its words.
+        /// The model's words.
         text: String,
-        /// Its calls. Each is followed by exactly one [`ChatMessage::FunctionOutput`], before anything else.
+        /// The model's calls. Exactly one [`ChatMessage::FunctionOutput`] follows for each, before any other message.
         calls: Vec<FunctionCall>,
     },
-    /// What came of a call.
+    /// Output of a function call.
     FunctionOutput {
-        /// [`FunctionCall::call_id`].
+        /// [`FunctionCall::call_id`] of the call.
         call_id: String,
-        /// In the client's words.
+        /// Output in the client's words.
         output: String,
     },
 }
 
 impl ChatMessage {
-    /// A user's message of one text.
+    /// Creates a user's message of one text.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::User(vec![UserPart::Text(text.into())])
     }
 
-    /// A model's message without calls.
+    /// Creates a model's message without calls.
     #[must_use]
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant { text: text.into(), calls: Vec::new() }
     }
 }
 
-/// One part of what the user said.
+/// One part of a user's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserPart {
     /// Text, spoken or written.
     Text(String),
     /// A picture.
     Image {
-        /// A `data:` URL, or the address where the model server is to fetch it.
+        /// A `data:` URL, or the address from which the model server fetches the picture.
         url: String,
-        /// How closely the model looks: `auto`, `low` or `high`.
+        /// Resolution at which the model looks: `auto`, `low` or `high`.
         detail: &'static str,
     },
 }
@@ -59,40 +59,40 @@ pub enum UserPart {
 /// A call that the model has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCall {
-    /// Our name for it, unique in the session.
+    /// Id of the call, unique in the session.
     pub call_id: String,
-    /// The function.
+    /// Name of the function.
     pub name: String,
-    /// JSON, as the model wrote it.
+    /// Arguments in JSON, as the model wrote them.
     pub arguments: String,
 }
 
 /// A function that the model may call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionTool {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// When and how to call it.
+    /// Instructions to the model about the use of the function.
     pub description: Option<String>,
-    /// JSON schema of its arguments.
+    /// JSON schema of the arguments.
     pub parameters: Option<Value>,
 }
 
-/// Which functions the model calls.
+/// Functions that the model may or must call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// None.
+    /// The model calls no function.
     None,
-    /// At least one.
+    /// The model calls at least one function.
     Required,
-    /// The one with this name.
+    /// The model calls the function with this name.
     Function(String),
 }
 
-/// How much a model thinks before it answers, where it can be told.
+/// Amount of thought before the answer, for models that can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the words of the API")]
 pub enum ReasoningEffort {
@@ -104,7 +104,7 @@ pub enum ReasoningEffort {
 }
 
 impl ReasoningEffort {
-    /// The word of the API.
+    /// Returns the word of the API.
     ///
     /// # Source
     /// `realtime_reasoning_effort.py`, openai 3.57.0.
@@ -120,31 +120,31 @@ impl ReasoningEffort {
     }
 }
 
-/// One completion to make.
+/// Request of one completion.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatRequest {
     /// Instructions and history, oldest first.
     pub messages: Vec<ChatMessage>,
-    /// Functions that may be called.
+    /// Functions that the model may call.
     pub tools: Vec<FunctionTool>,
-    /// Which of them are. [`ToolChoice::Auto`] if there are none.
+    /// Rule for the calls; [`ToolChoice::Auto`] if there are no tools.
     pub tool_choice: ToolChoice,
-    /// Whether there may be more than one call; `None`: as the model server likes.
+    /// True if the answer may hold more than one call; `None`: the model server's default.
     pub parallel_tool_calls: Option<bool>,
-    /// How much the model thinks; `None`: as the model server likes.
+    /// Amount of thought; `None`: the model server's default.
     pub reasoning: Option<ReasoningEffort>,
-    /// Limit of the completion, calls included; `None`: the model server's own.
+    /// Most tokens of the completion, calls included; `None`: the model server's own limit.
     pub tokens_max: Option<u32>,
-    /// Whether the answer is spoken (audio) or only written (text).
+    /// True if the answer is spoken (audio), false if it is written (text).
     pub spoken: bool,
 }
 
 /// Ring `text_prompts`: session → language model.
 #[derive(Debug)]
 pub enum TextPrompt {
-    /// Answer this.
+    /// A request to the model.
     Generate(Box<ChatRequest>),
-    /// Speak this as it stands; no model is asked.
+    /// Text to speak as it stands. No model is asked.
     Speak(Box<str>),
 }
 

@@ -3,31 +3,32 @@
 use crate::audio::SampleRate;
 use crate::language::Language;
 
-/// How turns are detected.
+/// Mode of turn detection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum VadMode {
-    /// The client commits by itself.
+    /// No detection: the client commits.
     Off,
     /// Silence ends a turn.
     Server {
         /// Speech probability at which speech begins, `0.0..=1.0`.
         threshold: f32,
-        /// Audio kept before the onset.
+        /// Audio that is kept before the onset.
         prefix_ms: u32,
         /// Silence that ends the utterance.
         silence_ms: u32,
     },
-    /// What was said sounds complete: the turn model decides at a short silence.
+    /// Speech that sounds complete ends a turn. No stage asks the turn model yet: VAD ends a turn as in the default
+    /// [`VadMode::Server`].
     Semantic {
-        /// Silence that ends an utterance that does not sound complete.
+        /// Silence that ends an utterance that does not sound complete. VAD does not read it yet.
         patience_ms: u32,
     },
 }
 
-/// Session → VAD, in `audio_in`: they hold from their place in the audio on.
+/// Settings of VAD, from the session in `audio_in`. They hold from their place in the audio on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VadSettings {
-    /// How turns are detected.
+    /// Mode of turn detection.
     pub mode: VadMode,
 }
 
@@ -38,14 +39,15 @@ impl Default for VadSettings {
     }
 }
 
-/// Session → TTS, by triple buffer: the latest value wins, and holds for answers whose first clause comes after it.
+/// Settings of TTS, from the session by triple buffer. The latest value holds for answers whose first clause comes
+/// after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TtsSettings {
-    /// Rate of the audio that the client wants.
+    /// Rate of the client's output audio.
     pub rate: SampleRate,
     /// Speed of speech, `0.25..=4.0`.
     pub speed: f32,
-    /// The language that the user speaks, for text that does not show its own; `None`: it is not known.
+    /// The language that the user speaks, for text that does not show its own; `None`: unknown.
     pub language: Option<Language>,
 }
 

@@ -23,15 +23,15 @@ pub struct SpeechFrame {
     reason = "a ring slot has one size; boxing would put a heap call on the audio path"
 )]
 pub enum SpeechItem {
-    /// An utterance begins.
+    /// Start of an utterance.
     Start(UtteranceId),
     /// Audio of the open utterance.
     Frame(SpeechFrame),
-    /// The open utterance is complete: transcribe it.
+    /// End of the open utterance, which STT transcribes now.
     End(UtteranceId),
-    /// The open utterance and all that follow are recognised with these hints.
+    /// Hints for the open utterance and all later ones.
     Hints(SpeechHints),
-    /// The client has cleared the open utterance: forget it.
+    /// End of the open utterance without a transcript: the client has cleared its audio.
     Abort(UtteranceId),
 }
 

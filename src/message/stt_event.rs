@@ -6,7 +6,7 @@ use super::ids::{Epoch, UtteranceId};
 use super::text_chunk::TextChunk;
 use crate::language::Language;
 
-/// What has come of an utterance.
+/// Result of an utterance.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -19,9 +19,9 @@ pub enum SttEvent {
         utterance: UtteranceId,
         /// The text.
         chunk: TextChunk,
-        /// The language of the text; `None`: the recogniser does not say.
+        /// The language of the text; `None`: the recogniser does not name one.
         language: Option<Language>,
-        /// Nothing of this transcript follows.
+        /// True if no more of this transcript follows.
         last: bool,
     },
     /// The utterance could not be transcribed.

@@ -13,7 +13,7 @@ pub struct TextChunk {
 const _: () = assert!(TEXT_CHUNK_BYTES <= 255, "the length is one byte");
 
 impl TextChunk {
-    /// The longest prefix of `text` that fits, and the rest.
+    /// Returns the longest prefix of `text` that fits, and the rest.
     #[must_use]
     pub fn split(text: &str) -> (Self, &str) {
         let mut cut = text.len().min(TEXT_CHUNK_BYTES);
@@ -26,7 +26,7 @@ impl TextChunk {
         (Self { len, bytes }, &text[cut..])
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)])
@@ -46,7 +46,8 @@ impl std::fmt::Debug for TextChunk {
     }
 }
 
-/// Splits `text` into chunks; each comes with whether it is the last. Empty text gives one empty, last chunk.
+/// Splits `text` into chunks. The flag of a chunk is true if the chunk is the last. Empty text gives one empty, last
+/// chunk.
 pub fn text_chunks(text: &str) -> impl Iterator<Item = (TextChunk, bool)> + '_ {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

@@ -2,7 +2,7 @@
 
 use super::ids::AnswerStamp;
 
-/// Tokens of one completion, as the language model server counts them; 0 when it does not.
+/// Tokens of one completion, as the language model server counts them; 0 if the server does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenUsage {
     /// Tokens of the prompt.
@@ -13,12 +13,12 @@ pub struct TokenUsage {
     pub output: u32,
 }
 
-/// Language model → session, by triple buffer, ahead of the answer in the rings: the cost of an answer. An answer that is
-/// broken off after its last token and before its last audio has cost as much.
+/// The cost of an answer, from the language model's task to the session by triple buffer, ahead of the answer in the
+/// rings. An answer that is broken off between its last token and its last audio has its full cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
-    /// The answer.
+    /// Stamp of the answer.
     pub stamp: AnswerStamp,
-    /// Its cost.
+    /// Cost of the answer.
     pub usage: TokenUsage,
 }

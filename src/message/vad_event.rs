@@ -3,17 +3,17 @@
 use super::envelope::{RingItem, assert_fits};
 use super::ids::{CommitId, Epoch, UtteranceId};
 
-/// What the detector has found in the client's audio. Times are milliseconds of audio written in the session.
+/// Events of the detector in the client's audio. Times are milliseconds of audio received in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VadEvent {
-    /// Speech begins.
+    /// Start of speech.
     SpeechStarted {
         /// The utterance that begins.
         utterance: UtteranceId,
         /// Start of the utterance's audio, prefix padding included.
         start_ms: u32,
     },
-    /// Speech has ended (server VAD only).
+    /// End of speech, set by VAD and not by a commit of the client.
     SpeechStopped {
         /// The utterance that ends.
         utterance: UtteranceId,
@@ -24,19 +24,19 @@ pub enum VadEvent {
     Committed {
         /// The utterance that is closed.
         utterance: UtteranceId,
-        /// The client's commit that closed it; `None`: the server's own, by VAD.
+        /// The client's commit that closed the utterance; `None`: VAD closed it.
         commit: Option<CommitId>,
         /// Length of the utterance's audio.
         audio_ms: u32,
     },
-    /// There was not enough audio for the client's commit.
+    /// The audio was too short for the client's commit.
     CommitRefused {
         /// The client's commit.
         commit: CommitId,
         /// Length of the audio in the buffer.
         audio_ms: u32,
     },
-    /// The client's clear has been done. An utterance that was open is gone.
+    /// The client's clear has been done. An open utterance is dropped.
     Cleared {
         /// The client's clear.
         commit: CommitId,
