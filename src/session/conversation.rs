@@ -8,31 +8,30 @@ use crate::protocol::{
     Content, ConversationId, Fault, Item, ItemBody, ItemId, ItemStatus, Speaker, Truncation, quoted,
 };
 
-/// Most items that are kept, whatever they hold.
+/// Most items that are kept, of any size.
 const ITEMS_MAX: usize = 1_000;
 
 /// Most bytes of pictures that are kept.
 const IMAGES_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 
-/// What a picture counts as, bytes of text: about 1,000 tokens. Source: OpenAI API guide "Images and vision": 765 tokens for
+/// Weight of a picture, bytes of text: about 1,000 tokens. Source: OpenAI API guide "Images and vision": 765 tokens for
 /// 1024 × 1024 pixels, other models more.
 const IMAGE_WEIGHT: usize = 4 * 1_024;
 
 /// Bytes of text that a token of a client's limit stands for.
 const TOKEN_BYTES: usize = 4;
 
-/// What is kept beyond the budget where the client has forbidden to forget: nothing may grow for ever.
+/// Factor of the budget up to which items are kept if the client has forbidden truncation. Nothing may grow for ever.
 const DISABLED_FACTOR: usize = 4;
 
-/// The items of a session, oldest first, bounded: when their text grows beyond the budget the oldest whole
-/// turns are forgotten. A turn is what the user said and everything that was said and done about it, calls and their
-/// outputs included.
+/// The items of a session, oldest first, bounded. When their text grows beyond the budget, the oldest whole turns are
+/// forgotten. A turn is the user's words and all words and actions that answer them, calls and their outputs included.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) id: ConversationId,
     items: VecDeque<Item>,
-    /// What of the answers among `items` was spoken, and when. In their order; an answer that was not spoken has none, nor
-    /// has one that is being made.
+    /// Spoken parts of the answers among `items`, in their order. An answer without audio has none, nor has one that is
+    /// being made.
     spoken: VecDeque<(ItemId, Spoken)>,
     bytes_max: usize,
     pub(super) truncation: Truncation,
@@ -49,7 +48,7 @@ impl Conversation {
         }
     }
 
-    /// Adds an item at the end; returns the id of the item before it.
+    /// Adds an item at the end. Returns the id of the item before it.
     pub(super) fn push(&mut self, item: Item) -> Option<ItemId> {
         let previous = self.last();
         self.items.push_back(item);
@@ -57,8 +56,8 @@ impl Conversation {
         previous
     }
 
-    /// Adds an item of the client after the item `place` (`None`: at the end, `"root"`: at the beginning);
-    /// returns the id of the item before it.
+    /// Adds an item of the client after the item `place` (`None`: at the end, `"root"`: at the beginning). Returns the
+    /// id of the item before it.
     pub(super) fn insert(&mut self, item: Item, place: Option<&str>) -> Result<Option<ItemId>, Fault> {
         if self.position(item.id.as_str()).is_some() {
             return Err(Fault::ItemExists { found: quoted(item.id.as_str()) });
@@ -88,7 +87,7 @@ impl Conversation {
         Ok(previous)
     }
 
-    /// Each call has one name and at most one output, and each output a call.
+    /// Checks that each call has one name and at most one output, and each output a call.
     fn check_pairs(&self, item: &Item) -> Result<(), Fault> {
         let call_of = |name: &str| {
             self.items.iter().find(|item| matches!(&item.body, ItemBody::Call(call) if call.call_id == name))
@@ -104,7 +103,7 @@ impl Conversation {
                 Err(Fault::CallTaken { found: quoted(&call.call_id), what: "an item" })
             }
             ItemBody::Call(_) => Ok(()),
-            // What was broken off has no output.
+            // A call that was broken off takes no output.
             ItemBody::Output { call_id, .. }
                 if call_of(call_id).is_none_or(|call| call.status != ItemStatus::Completed) =>
             {
@@ -117,7 +116,8 @@ impl Conversation {
         }
     }
 
-    /// Fills an item; returns it and the id of the item before it. `None` if it has been forgotten.
+    /// Replaces an item by its finished form. Returns it and the id of the item before it, or `None` if it has been
+    /// forgotten.
     pub(super) fn finish(&mut self, item: Item) -> Option<(Item, Option<ItemId>)> {
         let at = self.position(item.id.as_str())?;
         let previous = at.checked_sub(1).map(|before| self.items[before].id.clone());
@@ -126,8 +126,8 @@ impl Conversation {
         Some((item, previous))
     }
 
-    /// Ends an item that was heard, with its words; returns it and the id of the item before it. `None` if it is not here
-    /// any more.
+    /// Ends an item that was heard, with its words. Returns it and the id of the item before it, or `None` if it has
+    /// been forgotten or deleted.
     pub(super) fn hear(
         &mut self,
         id: &ItemId,
@@ -144,8 +144,8 @@ impl Conversation {
         self.finish(item)
     }
 
-    /// Keeps what the answer `id` has spoken, for a client that says how much of it was heard. Of an answer that was broken
-    /// off the model sees only what can have been heard: the text whose audio has begun.
+    /// Keeps the spoken part of the answer `id`, for a later truncation by the client. Of an answer that was broken off
+    /// the model sees only the text that can have been heard: the text whose audio has begun.
     pub(super) fn keep_spoken(&mut self, id: &ItemId, mut spoken: Spoken) {
         let Some(at) = self.position(id.as_str()) else {
             return;
@@ -157,11 +157,11 @@ impl Conversation {
         self.spoken.push_back((id.clone(), spoken));
     }
 
-    /// Cuts the answer `id` to its first `end_ms` milliseconds and returns the item. `open` is the part of the answer that
-    /// has been said so far, if the answer is still being made; text that is said later is cut as well.
+    /// Cuts the answer `id` to its first `end_ms` milliseconds and returns the item. `open` is the spoken part of the
+    /// answer, if the answer is still being made; its later text is cut as well.
     ///
     /// # Errors
-    /// When the item is no spoken answer, or less of it has been sent or was left by the last cut.
+    /// Returns a fault if the item is no spoken answer, or if less of it has been sent or was left by the last cut.
     pub(super) fn truncate(
         &mut self,
         id: &str,
@@ -176,12 +176,12 @@ impl Conversation {
         Ok(&self.items[at])
     }
 
-    /// The item `id`.
+    /// Returns the item `id`.
     pub(super) fn item(&self, id: &str) -> Result<&Item, Fault> {
         Ok(&self.items[self.find(id, "item_retrieve_invalid_item_id")?])
     }
 
-    /// Takes the item `id` out.
+    /// Removes the item `id`.
     pub(super) fn delete(&mut self, id: &str) -> Result<ItemId, Fault> {
         let at = self.find(id, "item_delete_invalid_item_id")?;
         let item = self.items.remove(at).expect("just found");
@@ -198,17 +198,17 @@ impl Conversation {
         self.items.back().map(|item| item.id.clone())
     }
 
-    /// The items, oldest first.
+    /// Iterates over the items, oldest first.
     pub(super) fn items(&self) -> impl Iterator<Item = &Item> + Clone {
         self.items.iter()
     }
 
-    /// What the model sees of the conversation.
+    /// Returns the messages that the model sees of the conversation.
     pub(super) fn messages(&self) -> Vec<ChatMessage> {
         super::prompt::messages(self.items())
     }
 
-    /// Whether it holds more than the model can be asked to read; only where nothing may be forgotten.
+    /// Returns true if the conversation is longer than the model can read; only without truncation.
     pub(super) fn is_too_long(&self) -> bool {
         self.truncation == Truncation::Disabled && self.weight() > self.bytes_max
     }
@@ -252,7 +252,7 @@ impl Conversation {
         {}
     }
 
-    /// False if it is the last one, or not over.
+    /// Forgets the oldest turn. Returns false if it is the last one, or not over.
     fn forget_oldest_turn(&mut self) -> bool {
         let oldest = self.oldest_turn();
         let open = self.items.iter().take(oldest).any(|item| item.status == ItemStatus::InProgress);
@@ -265,7 +265,7 @@ impl Conversation {
         true
     }
 
-    /// Number of items of the oldest turn; a single item where there is only one turn, or nothing has been answered yet.
+    /// Returns the number of items of the oldest turn: 1 if there is only one turn, or nothing has been answered yet.
     fn oldest_turn(&self) -> usize {
         let is_said_to_model = |item: &Item| matches!(&item.body, ItemBody::Message { speaker, .. } if *speaker != Speaker::Assistant);
         let begins_turn =
@@ -274,7 +274,7 @@ impl Conversation {
     }
 }
 
-/// Text of an item, bytes, and what its pictures count as.
+/// Returns the weight of an item, bytes: its text and its pictures.
 fn weight(item: &Item) -> usize {
     match &item.body {
         ItemBody::Message { content, .. } => content
@@ -293,7 +293,7 @@ fn weight(item: &Item) -> usize {
     }
 }
 
-/// Makes the answer hold what was heard of it.
+/// Replaces the content of the answer by the text that was heard of it.
 fn tell_heard(answer: &mut Item, spoken: &Spoken) {
     if let ItemBody::Message { content, .. } = &mut answer.body {
         *content = vec![Content::OutputAudio(spoken.heard().to_owned())];

@@ -1,7 +1,7 @@
 //! The user's side of a turn: speech, commits, transcripts.
 //!
-//! The detector is the authority on the audio buffer. A commit or clear of the client goes to it through the
-//! audio ring and takes effect when its answer comes back.
+//! The detector decides the content of the audio buffer. A commit or clear of the client goes to the detector through
+//! the audio ring and takes effect when the detector's reply comes back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,11 +19,10 @@ use super::timer::Timer;
 use super::turn::{CommittedItem, OpenSpeech, Turn, TurnState};
 use super::{Command, MICROPHONE_GAP, Phase, Session};
 
-/// Transcripts that may arrive before the commit that they belong to; they come through another ring. One per
-/// worker of STT would do.
+/// Most transcripts that may arrive before their commit, which comes through another ring. One per STT worker would do.
 const EARLY_TRANSCRIPTS_MAX: usize = 8;
 
-/// What has been heard and is not yet settled.
+/// Speech that has been heard and is not settled.
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
     /// Turns that are not settled, at most one of them open.
@@ -33,41 +32,41 @@ pub(super) struct Hearing {
     next_commit: u32,
     /// The last utterance that was committed.
     last_committed: Option<UtteranceId>,
-    /// When the last audio of the client came.
+    /// Arrival of the client's last audio.
     heard_at: Moment,
-    /// Audio that has come, microseconds.
+    /// Audio received, microseconds.
     audio_us: u64,
-    /// Audio that had come when the last answer ended, milliseconds.
+    /// Audio received by the end of the last answer, milliseconds.
     idle_from_ms: u32,
 }
 
-/// What was asked of the detector.
+/// A request to the detector.
 #[derive(Debug)]
 enum Asked {
     Commit {
-        /// The client's name for its event.
+        /// The client's id of its event.
         event_id: Option<String>,
     },
     Clear,
     /// Audio of an item that the client has put into the conversation.
     Item(ItemId),
-    /// The session's own commit: the microphone went silent in the middle of speech.
+    /// The session's own commit: the client stopped sending audio in the middle of speech.
     Gap,
 }
 
 impl Hearing {
-    /// Whether the user is speaking.
+    /// Returns true if the user is speaking.
     pub(super) fn is_open(&self) -> bool {
         self.turns.iter().any(Turn::is_open)
     }
 
-    /// Audio of the client has come.
+    /// Counts audio of the client.
     pub(super) fn append(&mut self, samples: usize, rate: SampleRate, now: Moment) {
         self.heard_at = now;
         self.audio_us += samples as u64 * 1_000_000 / u64::from(rate.hz());
     }
 
-    /// Audio that has come in the session, milliseconds.
+    /// Returns the audio received in the session, milliseconds.
     pub(super) fn audio_ms(&self) -> u32 {
         u32::try_from(self.audio_us / 1_000).unwrap_or(u32::MAX)
     }
@@ -77,7 +76,7 @@ impl Hearing {
         self.idle_from_ms = self.audio_ms();
     }
 
-    /// Everything that was committed, or that the client has asked to commit, and that has no transcript yet.
+    /// Returns all commits, confirmed or asked for by the client, that have no transcript yet.
     pub(super) fn unsettled(&self) -> Vec<Wait> {
         let commits =
             self.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Commit { .. } | Asked::Item(_)));
@@ -85,7 +84,8 @@ impl Hearing {
         commits.chain(self.owing().map(|turn| Wait::Transcript(turn.utterance))).collect()
     }
 
-    /// Committed turns without their whole transcript. A transcript that is early may never be committed.
+    /// Iterates over the committed turns without a complete transcript. An early transcript is left out: its commit may
+    /// never come.
     fn owing(&self) -> impl Iterator<Item = &Turn> {
         self.turns.iter().filter(|turn| turn.is_committed())
     }
@@ -94,7 +94,7 @@ impl Hearing {
         self.turns.iter_mut().find(|turn| turn.utterance == utterance)
     }
 
-    /// Moves the turn of `utterance`, or a new one if there is none or it is committed.
+    /// Moves the turn of `utterance` to `state`. Makes a new turn if there is none or if it is committed.
     fn set(&mut self, utterance: UtteranceId, state: TurnState) {
         match self.turn(utterance).filter(|turn| !turn.is_committed()) {
             Some(turn) => turn.state = state,
@@ -114,7 +114,7 @@ impl Hearing {
         self.asked.remove(at).map(|(_, asked)| asked)
     }
 
-    /// The turn whose transcript is coming; a new one if the commit may still be on its way.
+    /// Returns the turn for a piece of transcript. Makes a new turn if the commit may still be on its way.
     fn transcribed(&mut self, utterance: UtteranceId) -> Option<&mut Turn> {
         if self.turn(utterance).is_none() {
             let settled = self.last_committed.is_some_and(|last| utterance <= last);
@@ -129,19 +129,19 @@ impl Hearing {
 }
 
 impl Session {
-    /// `input_audio_buffer.commit`.
+    /// Handles `input_audio_buffer.commit`.
     pub(super) fn commit(&mut self, event_id: Option<String>) {
         let commit = self.hearing.ask(Asked::Commit { event_id });
         self.command(Command::Commit(commit));
     }
 
-    /// Has the audio of an item recognised, which is in the conversation already.
+    /// Sends the audio of an item to the recogniser. The item is in the conversation already.
     pub(super) fn hear(&mut self, item: ItemId, audio: String) {
         let commit = self.hearing.ask(Asked::Item(item));
         self.command(Command::Hear { commit, audio });
     }
 
-    /// `input_audio_buffer.clear`.
+    /// Handles `input_audio_buffer.clear`.
     pub(super) fn clear(&mut self) {
         let commit = self.hearing.ask(Asked::Clear);
         self.command(Command::Clear(commit));
@@ -227,7 +227,7 @@ impl Session {
         self.await_transcript(utterance, committed, commit);
     }
 
-    /// The utterance is the item's; its transcript is on its way, or here already.
+    /// Assigns the utterance to the item. Its transcript is on its way, or has come already.
     fn await_transcript(
         &mut self,
         utterance: UtteranceId,
@@ -249,7 +249,7 @@ impl Session {
                 let error = ProtocolError::from(fault).with_event_id(event_id.as_deref());
                 self.send(ServerEvent::Error { error });
             }
-            // The speech is still open: look again later.
+            // The speech is still open: check again later.
             Some(Asked::Gap) => self.watch_microphone(now),
             Some(Asked::Item(item)) => {
                 let why = if audio_ms == 0 { Fault::Speaking } else { Fault::CommitEmpty { audio_ms } };
@@ -260,7 +260,7 @@ impl Session {
         self.replace_wait(Wait::Commit(commit), None);
     }
 
-    /// Ends an item whose audio nobody listens to.
+    /// Ends an item whose audio is not recognised.
     fn leave_unheard(&mut self, item: ItemId, why: &Fault) {
         if let Some((done, previous_item_id)) = self.conversation.hear(&item, ItemStatus::Incomplete, None) {
             self.send(ServerEvent::ItemDone { previous_item_id, item: Box::new(done) });
@@ -298,7 +298,7 @@ impl Session {
         self.settle(utterance);
     }
 
-    /// Tells the client what is new in a transcript.
+    /// Sends the client the new words of a transcript.
     fn tell_words(&mut self, utterance: UtteranceId) {
         if self.settings.transcription.is_some()
             && let Some((item_id, delta)) = self.hearing.turn(utterance).and_then(Turn::tell)
@@ -307,7 +307,7 @@ impl Session {
         }
     }
 
-    /// Ends the item of a turn once both its commit and its whole transcript are there.
+    /// Ends the item of a turn after its commit and its complete transcript.
     fn settle(&mut self, utterance: UtteranceId) {
         let ready = |turn: &mut Turn| turn.utterance == utterance && turn.is_settled();
         let Some(turn) = self.hearing.turns.extract_if(.., ready).next() else { return };
@@ -356,7 +356,7 @@ impl Session {
         self.answer_if_owed();
     }
 
-    /// Creates the answer that the user waits for, unless something stands against it.
+    /// Creates the answer that the user waits for, unless a response, a pending transcript or open speech prevents it.
     pub(super) fn answer_if_owed(&mut self) {
         let detection = self.settings.turn_detection;
         let interrupted =
@@ -373,7 +373,7 @@ impl Session {
         }
     }
 
-    /// Nobody has said anything since the last answer: the silence is a turn, and is answered.
+    /// Makes a turn of the silence since the last answer, and answers it.
     pub(super) fn fall_idle(&mut self) {
         if self.response.is_some() || self.hearing.is_open() || self.phase != Phase::Open {
             return;
@@ -396,7 +396,7 @@ impl Session {
         self.start_response(ResponseRequest::default());
     }
 
-    /// The client has sent nothing for a while in the middle of speech.
+    /// Commits open speech if the client has sent no audio for the time of the gap.
     pub(super) fn microphone_gap(&mut self, now: Moment) {
         let Some(gap) = self.microphone_gap_after() else {
             return;

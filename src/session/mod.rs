@@ -1,40 +1,39 @@
 //! One client's protocol state: events and time in, events and commands out.
 //!
-//! A [`Session`] does no I/O and reads no clock. Whoever drives it calls [`Session::handle`] with one input,
-//! then [`Session::poll`] until it is empty, doing what comes out **in that order**: a generation is bumped
-//! before the client is told of the barge-in, a stage knows its settings before the client does.
-//! [`Session::next_timeout`] says when to call `handle` with [`Input::Timeout`] at the latest.
+//! A [`Session`] does no I/O and reads no clock. Its driver calls [`Session::handle`] with one input, then
+//! [`Session::poll`] until it returns `None`. The driver must carry out the outputs **in that order**: a generation is
+//! raised before the client receives news of the barge-in, and a stage receives its settings before the client does.
+//! [`Session::next_timeout`] returns the latest moment for a call of `handle` with [`Input::Timeout`].
 //!
 //! # Audio
-//! Samples do not pass through the session. The edge decodes an append straight into its ring and says
-//! [`Input::Appended`]; of the next frame of an answer it says [`Input::Audio`], and [`Output::Audio`] tells where those
-//! samples belong. If that does not come, the frame is stale.
+//! Samples do not pass through the session. The edge decodes an append straight into its ring and reports it with
+//! [`Input::Appended`]. The edge reports the next frame of an answer with [`Input::Audio`]; [`Output::Audio`] then
+//! names the place of those samples. If no [`Output::Audio`] comes, the frame is stale.
 //!
 //! # Decisions
-//! - **One response at a time** has the unit: its voice and the place at the end of the conversation. Responses out of band
-//!   and in text need neither and run beside it, at most [`ASIDES_MAX`].
-//! - **Answering.** A turn that the detector ended is *owed* an answer once its transcript says something.
-//!   The answer is created when nothing stands against it: no other response, no transcript still to come,
-//!   and no speech going on that would interrupt it at once. So two turns in quick succession get one answer,
-//!   to both, and a cough after a question only delays the answer. A client's own commit never creates a
-//!   response.
-//! - **Context.** `response.create` is confirmed at once; its prompt is made when everything that was
-//!   committed before it has a transcript.
-//! - **Barge-in.** Speech cancels the running response of the default conversation if `interrupt_response` is
-//!   on: the generation is bumped, then `speech_started` is sent, then the response is closed.
-//! - **History** holds what can have been heard: of a broken off answer, the text whose audio had begun, though the
-//!   deltas and the item's `done` hold what was written. A client that knows
-//!   better what was heard truncates the item, audio and text alike: each piece of text stands where its audio was
-//!   sent, and of a piece that was heard in part the whole words of that part stay. A forgotten
-//!   item (see [`SessionConfig::history_bytes_max`]) is gone for good.
-//! - **A cut** holds at once and for good, also of an answer that is being made: the client has stopped playing there. The
-//!   response goes on until it is cancelled, since only that is a request to stop; its deltas and the `done` of its
-//!   transcript and part hold what is written, the item holds what was heard. A later cut can only be shorter.
-//! - **Transcripts** that say nothing are `""` on the wire, are never answered and never in a prompt.
-//!   With `transcription: null` the client gets no transcription events; the model still sees what was said.
-//! - **Microphone gap.** If the client stops sending while speech is open, the turn is ended by the clock
-//!   [`MICROPHONE_GAP`] after the silence that would have ended it.
-//! - **Going down.** At [`Input::Shutdown`] a running response may finish; a second one cancels it.
+//! - **One response at a time** has the unit: its voice and the place at the end of the conversation. Responses out of
+//!   band and in text need neither and run beside it, at most [`ASIDES_MAX`].
+//! - **Answering.** A turn that the detector ended is *owed* an answer once its transcript has words. The answer is
+//!   created when no other response runs, no transcript is still to come, and no open speech would interrupt the answer
+//!   at once. So two turns in quick succession get one answer, to both, and a cough after a question only delays the
+//!   answer. A client's own commit never creates a response.
+//! - **Context.** `response.create` is confirmed at once. Its prompt is made when all earlier commits have a
+//!   transcript.
+//! - **Barge-in.** Speech cancels the running response of the default conversation if `interrupt_response` is on: the
+//!   generation is raised, then `speech_started` is sent, then the response is closed.
+//! - **History.** Of a broken off answer the conversation holds only the text that can have been heard: the text whose
+//!   audio had begun. The deltas and the item's `done` hold all text that was written. A client with better knowledge
+//!   truncates the item, audio and text alike: each piece of text stands at the place of its audio. Of a piece that was
+//!   heard in part, the whole words of that part stay. A forgotten item (see [`SessionConfig::history_bytes_max`]) is
+//!   gone for good.
+//! - **A cut** holds at once and for good, also in an answer that is being made: the client has stopped playing there.
+//!   The response continues until it is cancelled, since only a cancel is a request to stop. Its deltas and the `done`
+//!   of its transcript and part hold the written text, the item holds the heard text. A later cut can only be shorter.
+//! - **Transcripts** without words are `""` on the wire, are never answered and never in a prompt. With
+//!   `transcription: null` the client gets no transcription events; the model still sees the words.
+//! - **Microphone gap.** If the client stops sending while speech is open, the clock ends the turn [`MICROPHONE_GAP`]
+//!   after the silence that would have ended it.
+//! - **Shutdown.** At [`Input::Shutdown`] a running response may finish; a second one cancels it.
 //!
 //! # Invariants
 //! Every response ends with exactly one `response.done`, and nothing of it follows. Every committed item ends
@@ -75,7 +74,7 @@ use user_language::UserLanguage;
 
 pub use settings::SessionConfig;
 
-/// Time without audio, beyond the silence that ends a turn, after which an open turn is ended by the clock.
+/// Time without audio, beyond the silence that ends a turn, after which the clock ends an open turn.
 pub const MICROPHONE_GAP: Duration = Duration::from_secs(1);
 
 /// Most responses that one session has beside the spoken one, out of band and in text.
@@ -85,25 +84,25 @@ pub const ASIDES_MAX: usize = 8;
 /// 7.4.1.
 const GOING_AWAY: u16 = 1001;
 
-/// What happens to a session.
+/// Input of a session.
 #[derive(Debug)]
 pub enum Input {
     /// An event of the client, other than an append.
     Event(ClientEvent),
     /// A message of the client that is not an event, or an append that was refused.
     Rejected(ProtocolError),
-    /// Audio of the client has been put into the ring, or still waits at its door.
+    /// Audio of the client has been put into the ring, or waits for room in it.
     Appended {
-        /// How many samples have come, in the session's input format.
+        /// Number of samples, in the session's input format.
         samples: usize,
     },
-    /// From the detector, in order.
+    /// An event of the detector, in order.
     Vad(VadEvent),
-    /// From the recogniser, in order.
+    /// An event of the recogniser, in order.
     Stt(SttEvent),
-    /// From the voice, or from the model of a response that needs none, in order.
+    /// An event of the voice, or of the model of a response that needs no voice, in order.
     Answer(ResponseKey, AnswerEvent),
-    /// Audio of an answer is at hand, in its place among the events of [`Input::Answer`].
+    /// A frame of an answer is ready to be sent, in its place among the events of [`Input::Answer`].
     Audio {
         /// Response that the audio belongs to.
         response: ResponseKey,
@@ -112,13 +111,13 @@ pub enum Input {
         /// Rate of the samples.
         rate: SampleRate,
     },
-    /// The time that [`Session::next_timeout`] gave has come.
+    /// The moment that [`Session::next_timeout`] returned has come.
     Timeout,
-    /// The server is going down: finish what is running, then close. The second time: close now.
+    /// The server stops: finish the running responses, then close. The second time: close now.
     Shutdown,
 }
 
-/// What a session wants done.
+/// Output of a session, to be carried out by its driver.
 #[derive(Debug)]
 pub enum Output {
     /// Send this to the client.
@@ -129,7 +128,7 @@ pub enum Output {
     Command(Command),
 }
 
-/// What a session asks of its unit and its connection.
+/// A command to the session's unit or connection.
 #[derive(Debug)]
 pub enum Command {
     /// Publish these to the detector.
@@ -144,30 +143,30 @@ pub enum Command {
     Commit(CommitId),
     /// Put the audio of an item into the audio ring, and `commit` as its end.
     Hear {
-        /// Names it.
+        /// Number that the detector's reply names.
         commit: CommitId,
         /// Base64 of whole samples in the session's input format.
         audio: String,
     },
     /// Put a clear into the audio ring.
     Clear(CommitId),
-    /// Bump the unit's generation: whatever answer is on its way is stale.
+    /// Raise the unit's generation, so that any answer on its way is stale.
     BumpGeneration,
     /// Ask the language model.
     Prompt {
         /// The response that the answer belongs to.
         response: ResponseKey,
-        /// What to answer.
+        /// The prompt.
         request: Box<ChatRequest>,
     },
-    /// Ask the language model beside the unit: nothing of the answer is spoken. It comes as [`Input::Answer`].
+    /// Ask the language model beside the unit. The answer is not spoken and comes as [`Input::Answer`].
     Aside {
         /// The response that the answer belongs to.
         response: ResponseKey,
-        /// What to answer.
+        /// The prompt.
         request: Box<ChatRequest>,
     },
-    /// Give up what [`Command::Aside`] has begun.
+    /// Cancel the request of [`Command::Aside`].
     DropAside(ResponseKey),
     /// Close the WebSocket. Nothing follows.
     Close {
@@ -178,14 +177,14 @@ pub enum Command {
     },
 }
 
-/// How much longer the session goes on.
+/// Remaining life of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Until further notice.
+    /// Open until further notice.
     Open,
-    /// Until the running response is done.
+    /// Open until the running response is done.
     Closing,
-    /// It is over: inputs are ignored.
+    /// Closed: inputs are ignored.
     Closed,
 }
 
@@ -201,22 +200,22 @@ struct Fixed {
 /// Speech of the user that no response has answered.
 #[derive(Debug, Default)]
 struct Unanswered {
-    /// A response is due: the detector has ended a turn, and its transcript says something.
+    /// True if a response is due: the detector has ended a turn, and its transcript has words.
     is_owed: bool,
     /// Audio of the committed turns, milliseconds.
     audio_ms: u32,
 }
 
-/// One client's protocol state. See the module's documentation for how to drive it.
+/// One client's protocol state. The module's documentation describes the calls.
 #[derive(Debug)]
 pub struct Session {
     outbox: Outbox,
     session_max: Option<Duration>,
-    /// Whether the model can be shown images, and by their addresses.
+    /// True if the model accepts images.
     images: bool,
     image_urls: bool,
     settings: SessionObject,
-    /// What `settings` were in the beginning.
+    /// The first value of `settings`.
     defaults: Box<SessionObject>,
     fixed: Fixed,
     conversation: Conversation,
@@ -227,23 +226,23 @@ pub struct Session {
     asides: Vec<Response>,
     next_response: u32,
     unanswered: Unanswered,
-    /// What the voice was told last.
+    /// Settings that the voice received last.
     voice: TtsSettings,
-    /// What the recogniser was told last.
+    /// Hints that the recogniser received last.
     hints: SpeechHints,
     user_language: UserLanguage,
-    /// Whether the model is told of it.
+    /// True if the prompt names the user's language.
     language_prompt: bool,
-    /// When the input at hand came.
+    /// Arrival of the present input.
     now: Moment,
     timers: Timers,
     phase: Phase,
 }
 
 impl Session {
-    /// A session that begins now. The first thing that comes out is `session.created`, then the settings of
-    /// the stages, so that nothing is left of the unit's last session.
-    /// `kind`: what the client has said at the door that it is for.
+    /// Creates a session that begins now. The first output is `session.created`, then come the settings of the stages,
+    /// so that no setting of the unit's last session is left. `kind` is the purpose that the client has named with the
+    /// connection.
     #[must_use]
     pub fn new(config: &SessionConfig, kind: Option<SessionKind>, now: Moment) -> Self {
         let settings = config.session_object(kind.unwrap_or_default());
@@ -300,19 +299,19 @@ impl Session {
         }
     }
 
-    /// The next thing to do, oldest first.
+    /// Returns the next output, oldest first.
     pub fn poll(&mut self) -> Option<Output> {
         self.outbox.pop()
     }
 
-    /// When to call [`Session::handle`] with [`Input::Timeout`], if nothing happens before. May be in the
-    /// past.
+    /// Returns the moment for a call of [`Session::handle`] with [`Input::Timeout`], if no other input comes first. The
+    /// moment may be in the past.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Moment> {
         if self.phase == Phase::Closed { None } else { self.timers.next() }
     }
 
-    /// The session's id, as the client knows it.
+    /// Returns the session's id, as the client receives it.
     #[must_use]
     pub const fn id(&self) -> &SessionId {
         &self.settings.id
@@ -374,7 +373,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the recogniser what has changed of what it must know.
+    /// Sends the recogniser its hints if they have changed.
     fn tell_recogniser(&mut self) {
         let hints = settings::speech_hints(&self.settings, self.user_language.known());
         if hints != self.hints {
@@ -404,7 +403,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the model can be shown the images of an item.
+    /// Checks that the model accepts the images of an item.
     fn check_images(&self, body: &ItemBody, param: &'static str) -> Result<(), Fault> {
         let ItemBody::Message { content, .. } = body else {
             return Ok(());
@@ -472,7 +471,7 @@ impl Session {
         self.response.is_some() || !self.asides.is_empty()
     }
 
-    /// Ends the session: the reason, the end of what is running, the close.
+    /// Ends the session. Sends the reason, the end of each running response, and the close.
     fn end(&mut self, reason: Fault) {
         let error = ProtocolError::from(reason);
         let code = error.fault().code().unwrap_or_default();
@@ -494,7 +493,7 @@ impl Session {
     }
 }
 
-/// Whether base64, which has been checked, holds whole samples.
+/// Checks that valid base64 holds whole samples.
 fn check_samples(audio: &str, format: AudioFormat) -> Result<(), Fault> {
     let padding = audio.bytes().rev().take_while(|byte| *byte == b'=').count();
     let found = audio.len() / 4 * 3 - padding;

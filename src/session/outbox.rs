@@ -1,4 +1,4 @@
-//! What a session wants done, in order.
+//! The outputs of a session, in order.
 
 use std::collections::VecDeque;
 

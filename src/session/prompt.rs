@@ -1,22 +1,22 @@
-//! What the language model sees of a conversation.
+//! The messages of a conversation for the language model.
 //!
-//! A chat model takes calls and their outputs only in pairs, the outputs right behind the message that made the calls.
-//! A conversation does not come so: the user may speak while the client is still at a call, an output may be late, or
-//! never come. Here everything stands in its place, and a call without output gets [`NO_RESULT`], so that no request
-//! is ever refused and no call is made twice because its result was dropped.
+//! A chat model takes calls and their outputs only in pairs, with the outputs right behind the message that made the
+//! calls. A conversation has no such order: the user may speak while the client runs a call, and an output may be late
+//! or never come. This module puts each output behind its call, and gives a call without output [`NO_RESULT`]. So no
+//! request is refused, and no call is made twice because its result was dropped.
 
 use std::collections::HashMap;
 
 use crate::message::{ChatMessage, FunctionCall, UserPart};
 use crate::protocol::{Content, Item, ItemBody, ItemStatus, Speaker};
 
-/// What the model is told of a call whose output has not come (yet).
+/// Output of a call whose real output has not come.
 const NO_RESULT: &str = "(no result yet)";
 
-/// What the model is told of a turn in which the user said nothing.
+/// Text of a turn in which the user was silent.
 const SILENCE: &str = "[silence]";
 
-/// The messages that `items` make, oldest first. An item that says nothing (yet) makes none.
+/// Returns the messages of `items`, oldest first. An item without words makes none.
 pub(super) fn messages<'a>(items: impl Iterator<Item = &'a Item> + Clone) -> Vec<ChatMessage> {
     let outputs = items.clone().filter_map(|item| match &item.body {
         ItemBody::Output { call_id, output } => Some((call_id.as_str(), output.as_str())),
@@ -33,7 +33,7 @@ pub(super) fn messages<'a>(items: impl Iterator<Item = &'a Item> + Clone) -> Vec
 #[derive(Default)]
 struct Prompt<'a> {
     messages: Vec<ChatMessage>,
-    /// Outputs by the names of their calls.
+    /// Outputs by the ids of their calls.
     outputs: HashMap<&'a str, &'a str>,
     /// Words and calls of the model that belong to one message.
     text: String,
@@ -53,13 +53,13 @@ impl Prompt<'_> {
                 }
                 self.text.push_str(&text);
             }
-            // The model has not made a call that was broken off.
+            // A call that was broken off is not a call of the model.
             ItemBody::Call(call) => {
                 if item.status == ItemStatus::Completed {
                     self.calls.push(call.clone());
                 }
             }
-            // It stands behind its call; what the model says next is another message.
+            // The output stands behind its call; the model's next words are another message.
             ItemBody::Output { .. } => {
                 if !self.calls.is_empty() {
                     self.end_answer();
@@ -97,13 +97,13 @@ impl Prompt<'_> {
     }
 }
 
-/// The words of a message; parts are joined by line breaks.
+/// Returns the words of a message; parts are joined by line breaks.
 fn text_of(content: &[Content]) -> String {
     let texts: Vec<_> = content.iter().filter_map(text).filter(|text| !text.is_empty()).collect();
     texts.join("\n")
 }
 
-/// Words that stand together are one part.
+/// Returns the parts of a message; adjacent words are one part.
 fn parts_of(content: &[Content]) -> Vec<UserPart> {
     let mut parts: Vec<UserPart> = Vec::new();
     for part in content {

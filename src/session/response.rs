@@ -1,4 +1,4 @@
-//! One response from its creation to its only end: its items, and the events that tell of them.
+//! One response from its creation to its end: its items, and their events.
 
 use std::time::Duration;
 
@@ -24,34 +24,34 @@ use super::spoken::Spoken;
 pub(super) struct Response {
     pub(super) key: ResponseKey,
     pub(super) id: ResponseId,
-    /// The answer does not become part of the conversation.
+    /// True if the answer does not become part of the conversation.
     pub(super) out_of_band: bool,
     pub(super) modality: Modality,
     pub(super) tokens_max: MaxTokens,
     pub(super) format: AudioFormat,
     pub(super) voice: String,
     pub(super) metadata: Option<Map<String, Value>>,
-    /// The prompt that is not sent yet; `None`: the model has been asked.
+    /// The prompt, until it is sent; `None`: the model has been asked.
     pub(super) pending: Option<Box<PendingPrompt>>,
-    /// Items that are done.
+    /// Finished items.
     done: Vec<Item>,
     open: Option<Open>,
-    /// White space at the beginning of a message, which is none until a word follows.
+    /// White space before a message; dropped unless a word follows.
     blank: String,
-    /// Audio of the user that it is the first to answer.
+    /// Audio of the user that this response is the first to answer, milliseconds.
     pub(super) heard_ms: u32,
-    /// What the model server has told of its cost, though the answer may not have come to its end.
+    /// Cost of the response, as the model server has sent it so far.
     pub(super) spent: TokenUsage,
-    /// Audio of its items that are done.
+    /// Audio of the finished items, milliseconds.
     spoken_ms: u32,
-    /// Until when a client that plays its audio as it comes has something to play.
+    /// End of the audio at a client that plays it as it comes; `None`: no audio yet.
     pub(super) played_until: Option<Moment>,
 }
 
 /// Parts of the prompt of a response, until the model is asked.
 #[derive(Debug)]
 pub(super) struct PendingPrompt {
-    /// What the user said before the response and is not all transcribed.
+    /// Earlier speech of the user that has no complete transcript yet.
     pub(super) waits: Vec<Wait>,
     pub(super) instructions: Option<String>,
     pub(super) input: Option<Vec<InputItem>>,
@@ -61,10 +61,10 @@ pub(super) struct PendingPrompt {
     pub(super) reasoning: Option<ReasoningEffort>,
 }
 
-/// What a prompt waits for.
+/// An event that a prompt waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// The detector's answer to a commit.
+    /// The detector's reply to a commit.
     Commit(CommitId),
     /// The transcript of an utterance.
     Transcript(UtteranceId),
@@ -78,7 +78,7 @@ enum Open {
 }
 
 impl Response {
-    /// A response to `pending` that no client has been told of.
+    /// Creates a response to `pending` that has not been announced to the client.
     pub(super) fn new(key: ResponseKey, pending: PendingPrompt) -> Self {
         Self {
             key,
@@ -100,12 +100,13 @@ impl Response {
         }
     }
 
-    /// Whether it needs the unit's voice, or its place in the conversation: of these a session has one at a time.
+    /// Returns true if the response is an aside: it needs neither the unit's voice nor a place in the conversation, of
+    /// which a session has one each.
     pub(super) fn is_aside(&self) -> bool {
         self.out_of_band && self.modality == Modality::Text
     }
 
-    /// A piece of what the model writes.
+    /// Adds a piece of the model's text.
     pub(super) fn text(&mut self, delta: &str, outbox: &mut Outbox, conversation: &mut Conversation) {
         if !matches!(self.open, Some(Open::Message { .. })) && delta.trim_start().is_empty() {
             self.blank.push_str(delta);
@@ -126,7 +127,7 @@ impl Response {
         });
     }
 
-    /// Where `samples` samples that are sent now belong. Its message has been opened.
+    /// Counts `samples` samples that are sent now, and returns their place. The message must be open.
     pub(super) fn audio(&mut self, samples: usize, now: Moment) -> Option<AudioDelta> {
         let output_index = self.output_index();
         let Some(Open::Message { id, spoken }) = &mut self.open else {
@@ -140,7 +141,7 @@ impl Response {
         Some(AudioDelta { response, item, output_index, format: self.format })
     }
 
-    /// A piece of a function call.
+    /// Adds a piece of a function call.
     pub(super) fn call(&mut self, piece: &CallPiece, outbox: &mut Outbox, conversation: &mut Conversation) {
         match piece {
             CallPiece::Name(name) => {
@@ -176,12 +177,12 @@ impl Response {
         }
     }
 
-    /// The place of the message that is being filled, announced if there was none.
+    /// Returns the place of the open message. Opens and announces one if there is none.
     pub(super) fn open_message(&mut self, outbox: &mut Outbox, conversation: &mut Conversation) -> ItemPlace {
         if let (Some(place), Some(Open::Message { .. })) = (self.place(), &self.open) {
             return place;
         }
-        // Whoever calls a function ends the call before saying something.
+        // A model that calls a function ends the call before its next words.
         self.close(ItemStatus::Incomplete, outbox, conversation);
         let id = ItemId::fresh();
         let item = Item::answer(id.clone(), ItemStatus::InProgress, Vec::new());
@@ -233,7 +234,7 @@ impl Response {
                 (Item::answer(id, status, vec![content]), Some(spoken))
             }
             Open::Call { id, call } => {
-                // Clients act on this event: of a call that was broken off there is none.
+                // Clients act on this event, so that a call that was broken off has none.
                 if status == ItemStatus::Completed {
                     let FunctionCall { call_id, name, arguments } = call.clone();
                     outbox.send(ServerEvent::ArgumentsDone { place, call_id, name, arguments });
@@ -252,7 +253,7 @@ impl Response {
         }
     }
 
-    /// Finds what the message `id` has said so far, if it is being spoken.
+    /// Returns the spoken part of the message `id`, if it is being spoken.
     pub(super) fn spoken_so_far(&mut self, id: &str) -> Option<&mut Spoken> {
         match &mut self.open {
             Some(Open::Message { id: open, spoken })
@@ -264,14 +265,14 @@ impl Response {
         }
     }
 
-    /// Replaces an item that is done by `item`, which is the same one after a cut.
+    /// Replaces a finished item by `item`, which is the same one after a cut.
     pub(super) fn show_cut(&mut self, item: &Item) {
         if let Some(done) = self.done.iter_mut().find(|done| done.id == item.id) {
             done.clone_from(item);
         }
     }
 
-    /// The response as it is now. With `usage` at its end.
+    /// Returns the response as it is now. `usage` is set at its end.
     pub(super) fn object(
         &self,
         conversation: &Conversation,
@@ -294,24 +295,24 @@ impl Response {
         })
     }
 
-    /// The place of the item that is being filled.
+    /// Returns the place of the item that is being filled.
     fn place(&self) -> Option<ItemPlace> {
         let (Open::Message { id, .. } | Open::Call { id, .. }) = self.open.as_ref()?;
         Some(self.place_of(id.clone()))
     }
 
-    /// The place of an item with this id, if it is the next one.
+    /// Returns the place of an item with this id, if it is the next one.
     fn place_of(&self, item_id: ItemId) -> ItemPlace {
         ItemPlace { response_id: self.id.clone(), item_id, output_index: self.output_index() }
     }
 
-    /// Index of the item that is being filled, or of the next one.
+    /// Returns the index of the item that is being filled, or of the next one.
     fn output_index(&self) -> u32 {
         u32::try_from(self.done.len()).unwrap_or(u32::MAX)
     }
 }
 
-/// A failure in the client's words: what failed, and the beginning of what the model server said of it.
+/// Makes the client's message of a failure: the failure, and the beginning of the model server's own message.
 pub(super) fn failure(code: FailureCode, detail: &str) -> ErrorObject {
     let (code, what) = match code {
         FailureCode::SttFailed => ("stt_failed", "speech recognition failed".to_owned()),

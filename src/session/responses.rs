@@ -1,4 +1,4 @@
-//! Responses of a session: who may have one, what the model is asked, and how each ends.
+//! Responses of a session: their start, their prompt and their end.
 
 use crate::audio::SampleRate;
 use crate::language::Language;
@@ -18,7 +18,7 @@ use super::{ASIDES_MAX, Command, Phase, Session, prompt, settings};
 use crate::message::ChatMessage;
 
 impl Session {
-    /// `response.create`.
+    /// Handles `response.create`.
     pub(super) fn create_response(&mut self, request: ResponseRequest) -> Result<(), Fault> {
         if self.phase != Phase::Open {
             return Err(Fault::ShuttingDown);
@@ -47,7 +47,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the model can be asked with these items: they are there, it can see them, and outputs follow their calls.
+    /// Checks that the model accepts these items: they exist, it accepts their images, and outputs follow their calls.
     fn check_input(&self, input: &[InputItem]) -> Result<(), Fault> {
         let mut calls: Vec<&str> = Vec::new();
         for (at, item) in input.iter().enumerate() {
@@ -125,7 +125,7 @@ impl Session {
         self.ask_if_settled(key);
     }
 
-    /// `response.cancel`.
+    /// Handles `response.cancel`.
     pub(super) fn cancel_response(&mut self, id: Option<&str>) -> Result<(), Fault> {
         if let Some(id) = id
             && let Some(aside) = self.asides.iter().find(|aside| aside.id.as_str() == id)
@@ -139,7 +139,7 @@ impl Session {
                 format!("{} was asked for and {} is running", quoted(id), active.id)
             }
             (Some(_), _) => {
-                // The client wants silence, also for what its cancelled response has kept waiting.
+                // The client wants silence, also instead of an answer that waited for the cancelled response.
                 self.unanswered.is_owed = false;
                 self.command(Command::BumpGeneration);
                 self.stop_response(StatusDetails::ClientCancelled);
@@ -150,7 +150,7 @@ impl Session {
         Err(Fault::NothingToCancel { found })
     }
 
-    /// Something that prompts may wait for has become something else, or is settled.
+    /// Replaces a wait of the prompts, or removes it with `None`. A prompt without waits is sent.
     pub(super) fn replace_wait(&mut self, from: Wait, to: Option<Wait>) {
         let mut settled = Vec::new();
         for response in self.response.iter_mut().chain(&mut self.asides) {
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    /// Asks the model once everything that was said before is known.
+    /// Asks the model once the prompt of the response waits for nothing.
     fn ask_if_settled(&mut self, key: ResponseKey) {
         let Some(response) = self.response.iter_mut().chain(&mut self.asides).find(|it| it.key == key) else {
             return;
@@ -178,7 +178,7 @@ impl Session {
             return;
         };
         if !response.out_of_band {
-            // Everything that has been said is in the conversation now: this answer is the answer to it.
+            // All speech is in the conversation now: this answer is the answer to it.
             response.heard_ms = std::mem::take(&mut self.unanswered).audio_ms;
         }
         let reads_conversation = pending.input.is_none();
@@ -221,8 +221,8 @@ impl Session {
         self.command(Command::Prompt { response: key, request });
     }
 
-    /// What the model is to see: instructions, with the `language` that it is told, then the conversation or what the client
-    /// gave instead of it.
+    /// Returns the messages of a prompt: instructions with the user's `language`, then the conversation or the client's
+    /// `input` instead of it.
     fn messages(
         &self,
         instructions: Option<String>,
@@ -243,7 +243,7 @@ impl Session {
             Some(input) => {
                 let items = input.into_iter().filter_map(|item| match item {
                     InputItem::Own(item) => Some(Item::from(item)),
-                    // It may have been deleted while the response waited.
+                    // The item may have been deleted while the response waited.
                     InputItem::Reference(id) => self.conversation.item(&id).ok().cloned(),
                 });
                 let items: Vec<_> = items.collect();
@@ -253,7 +253,7 @@ impl Session {
         messages
     }
 
-    /// Takes the next step of the answer to `response`. Of a response that has ended nothing is said any more.
+    /// Handles the next event of the answer to `response`. Events of a response that has ended are dropped.
     pub(super) fn answer_event(&mut self, response: ResponseKey, event: AnswerEvent) {
         match event {
             AnswerEvent::Text(chunk) => self.with(response, |response, outbox, conversation| {
@@ -277,7 +277,7 @@ impl Session {
             }
             AnswerEvent::Failed { code, detail } if self.is_asked(response) => {
                 if self.response.as_ref().is_some_and(|active| active.key == response) {
-                    // What is still being made of it is for nobody.
+                    // The rest of the answer is of no use.
                     self.command(Command::BumpGeneration);
                 }
                 let status = ResponseStatus::Failed(failure(code, detail.as_str()));
@@ -291,18 +291,18 @@ impl Session {
         self.response.iter().chain(&self.asides).any(|it| it.key == key && it.pending.is_none())
     }
 
-    /// What a response has cost, as soon as it is known: the answer is written, and may not be spoken yet.
+    /// Keeps the cost of a response as soon as it is known: the answer is written, and may not be spoken yet.
     pub fn spent(&mut self, response: ResponseKey, usage: TokenUsage) {
         self.with(response, |response, _, _| response.spent = usage);
     }
 
-    /// What is known of the cost of the response that is running; one out of band and in text tells its cost with its end.
+    /// Returns the known cost of the response that has the unit. The cost of an aside comes with its end.
     #[must_use]
     pub fn cost_so_far(&self) -> TokenUsage {
         self.response.as_ref().map_or_else(TokenUsage::default, |response| response.spent)
     }
 
-    /// Does something with a response that the model has been asked for.
+    /// Calls `act` with a running response whose prompt has been sent.
     fn with(&mut self, key: ResponseKey, act: impl FnOnce(&mut Response, &mut Outbox, &mut Conversation)) {
         let Self { response, asides, outbox, conversation, .. } = self;
         let mut running = response.iter_mut().chain(asides);
@@ -311,8 +311,8 @@ impl Session {
         }
     }
 
-    /// Says where `samples` samples of `response` at `rate` belong, behind the events that open their message. Says nothing
-    /// if the response has ended.
+    /// Outputs the place of `samples` samples of `response` at `rate`, behind the events that open their message.
+    /// Outputs nothing if the response has ended.
     pub(super) fn answer_audio(&mut self, response: ResponseKey, samples: usize, rate: SampleRate) {
         let Self { response: active, outbox, conversation, fixed, now, .. } = self;
         let is_wanted = |active: &&mut Response| {
@@ -329,14 +329,14 @@ impl Session {
         }
     }
 
-    /// Ends the response that has the unit.
+    /// Cancels the response that has the unit.
     pub(super) fn stop_response(&mut self, reason: StatusDetails) {
         if let Some(key) = self.response.as_ref().map(|active| active.key) {
             self.finish_response(key, ResponseStatus::Cancelled(reason), None);
         }
     }
 
-    /// Ends every response.
+    /// Ends every response with a failure.
     pub(super) fn fail_responses(&mut self, error: &ErrorObject) {
         let running: Vec<_> = self.response.iter().chain(&self.asides).map(|it| it.key).collect();
         for key in running {
@@ -344,8 +344,8 @@ impl Session {
         }
     }
 
-    /// The only end of a response: closes its item and says `response.done`. Tokens are zero where they are not
-    /// known: the model server tells them when it has written the whole answer.
+    /// Ends a response: closes its item and sends `response.done`. No other function ends one. Tokens are zero if they
+    /// are unknown: the model server sends them after the whole answer.
     fn finish_response(&mut self, key: ResponseKey, status: ResponseStatus, usage: Option<TokenUsage>) {
         let aside = self.asides.iter().position(|aside| aside.key == key);
         let taken = match aside {

@@ -1,4 +1,4 @@
-//! The effective configuration of a session and how an update changes it.
+//! The effective configuration of a session, and its change by an update.
 
 use std::mem::discriminant;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use crate::protocol::{
 /// Name of the model in the session object.
 const MODEL: &str = "antiphon";
 
-/// Name of the recogniser and of the voice in the session object, until the client asks for others.
+/// Name of the recogniser and of the voice in the session object, until the client names others.
 const DEFAULT: &str = "default";
 
 /// Settings that a new session starts from; the same for all sessions of a server.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// Rate of PCM, in and out, where the client names none. Default 24 kHz.
+    /// Rate of PCM, in and out, if the client names none. Default 24 kHz.
     pub default_rate: SampleRate,
     /// Instructions until the client sets its own. Default: none.
     pub instructions: String,
-    /// Text of the conversation that is kept and put into prompts, bytes, instructions not counted. Beyond it
-    /// the oldest whole turns are forgotten. Default 16 KiB, about 4,000 tokens of English. More than the
-    /// model's context holds makes every later response fail.
+    /// Text of the conversation that is kept and put into prompts, bytes, instructions not counted. Beyond this limit
+    /// the oldest whole turns are forgotten. Default 16 KiB, about 4,000 tokens of English. A limit above the model's
+    /// context makes every later response fail.
     pub history_bytes_max: usize,
-    /// Whether the model is told which language the user speaks, where that is known. Default false.
+    /// True if the prompt names the user's language once it is known. Default false.
     pub language_prompt: bool,
-    /// Whether the model can be shown images. Default false.
+    /// True if the model accepts images. Default false.
     pub images: bool,
-    /// Whether addresses of images are passed on, for the model server to fetch. Default false.
+    /// True if addresses of images are passed on to the model server, which fetches them. Default false.
     pub image_urls: bool,
     /// Longest session; `None`: no limit. Default none.
     pub session_max: Option<Duration>,
@@ -53,7 +53,7 @@ impl Default for SessionConfig {
 }
 
 impl SessionConfig {
-    /// The configuration of a session in which the client has changed nothing.
+    /// Returns the configuration of a session in which the client has changed nothing.
     pub(super) fn session_object(&self, kind: SessionKind) -> SessionObject {
         SessionObject {
             kind,
@@ -79,9 +79,9 @@ impl SessionConfig {
     }
 }
 
-/// `settings` after `update`, or what is wrong with it; all or nothing. `null` means off where something can
-/// be off, empty for instructions and tools, and the value of `defaults` elsewhere: a `null` object puts all
-/// its fields back. With `is_voice_fixed` the voice stays.
+/// Returns `settings` after `update`; all or nothing. `null` means off for a setting that can be off, empty for
+/// instructions and tools, and the value of `defaults` elsewhere. A `null` object resets all its fields.
+/// `is_voice_fixed` forbids a change of the voice.
 pub(super) fn updated(
     settings: &SessionObject,
     defaults: &SessionObject,
@@ -140,7 +140,7 @@ pub(super) fn updated(
     Ok(next)
 }
 
-/// What the detector must know.
+/// Returns the settings of the detector.
 pub(super) fn vad_settings(settings: &SessionObject) -> VadSettings {
     let mode = settings.turn_detection.map_or(VadMode::Off, |detection| match detection.mode {
         TurnMode::Server { threshold, prefix_ms, silence_ms, .. } => {
@@ -151,27 +151,28 @@ pub(super) fn vad_settings(settings: &SessionObject) -> VadSettings {
     VadSettings { mode }
 }
 
-/// What the recogniser must know, of a user who spoke `recent` before.
+/// Returns the hints of the recogniser, for a user who spoke `recent` before.
 pub(super) fn speech_hints(settings: &SessionObject, recent: Option<Language>) -> SpeechHints {
     let prompt = settings.transcription.as_ref().and_then(|transcription| transcription.prompt.as_ref());
     let prompt = prompt.map(|prompt| TextChunk::split(prompt).0);
     let language = code(settings);
-    // Of no use beside the one that is set.
+    // Of no use beside a language that is set.
     let recent = if language.is_none() { recent } else { None };
     SpeechHints { language, recent, prompt }
 }
 
-/// The language that the client says is spoken; `None` also for a code that nobody has heard of.
+/// Returns the language that the client has set, or `None` if its code is unknown.
 pub(super) fn set_language(settings: &SessionObject) -> Option<Language> {
     code(settings).filter(|language| language.name().is_some())
 }
 
-/// What the client says of the language, known or not: the recogniser may know more than we.
+/// Returns the client's code of the language, known or unknown: a recogniser may support more languages than this
+/// server.
 fn code(settings: &SessionObject) -> Option<Language> {
     Language::new(settings.transcription.as_ref()?.language.as_ref()?)
 }
 
-/// Silence that ends an utterance which does not sound complete.
+/// Returns the silence that ends an utterance that does not sound complete.
 ///
 /// # Source
 /// Description of `eagerness` in `realtime_audio_input_turn_detection.py`, openai 3.57.0: at most 8 s, 4 s and 2 s.
@@ -183,7 +184,7 @@ pub(super) const fn patience_ms(eagerness: Eagerness) -> u32 {
     }
 }
 
-/// Silence after an answer that makes a turn of its own.
+/// Returns the silence after an answer that makes a turn of its own; `None`: silence makes none.
 pub(super) fn idle_timeout(settings: &SessionObject) -> Option<Duration> {
     match settings.turn_detection?.mode {
         TurnMode::Server { idle_timeout_ms, .. } => Some(Duration::from_millis(idle_timeout_ms?.into())),
@@ -201,7 +202,7 @@ fn turn_detection(
             return Err(Fault::Missing { param: "session.audio.input.turn_detection.type".to_owned() });
         }
         (None, Some(mode)) => TurnDetection { mode, ..defaults },
-        // Of one mode nothing is left in the other.
+        // A change of the mode resets the settings of the mode.
         (Some(present), Some(mode)) if discriminant(&mode) != discriminant(&present.mode) => {
             TurnDetection { mode, ..present }
         }

@@ -1,4 +1,4 @@
-//! What an answer has said so far: its text, where in the audio each piece of it stands, and how much was heard.
+//! The spoken part of an answer: its text, the place of each piece in the audio, and the part that was heard.
 
 use crate::audio::SampleRate;
 
@@ -8,27 +8,28 @@ use crate::audio::SampleRate;
 pub(super) struct Spoken {
     rate: SampleRate,
     text: String,
-    /// Pieces: where a piece begins in `text`, bytes, and in the audio, samples. Both grow.
+    /// Beginning of each piece in `text`, bytes, and in the audio, samples. Both grow.
     marks: Vec<(usize, u64)>,
     /// Samples sent.
     samples: u64,
-    /// Samples that can have been heard, at most `samples`; only falls. `None`: all, sent or still to come.
+    /// Samples that can have been heard, at most `samples`; the number only falls. `None`: all, sent or still to come.
     heard: Option<u64>,
 }
 
 impl Spoken {
-    /// Nothing yet, of audio at `rate`.
+    /// Creates an empty answer with audio at `rate`.
     pub(super) const fn new(rate: SampleRate) -> Self {
         Self { rate, text: String::new(), marks: Vec::new(), samples: 0, heard: None }
     }
 
-    /// All text, heard or not.
+    /// Returns all text, heard or not.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Gives the text that can have been heard, a beginning of all text. A piece that was heard in part counts with as many
-    /// whole words as its share of the audio holds; more audio of that piece makes the share smaller, never larger.
+    /// Returns the text that can have been heard, a beginning of all text. A piece that was heard in part counts with
+    /// as many whole words as its share of the audio holds. More audio of that piece makes the share smaller, never
+    /// larger.
     pub(super) fn heard(&self) -> &str {
         let Some(heard) = self.heard else {
             return &self.text;
@@ -41,12 +42,12 @@ impl Spoken {
         &self.text[..from + words_of_share(&self.text[from..to], heard - begin, end - begin)]
     }
 
-    /// Audio sent, milliseconds, rounded down.
+    /// Returns the audio sent, milliseconds, rounded down.
     pub(super) const fn millis(&self) -> u32 {
         self.rate.millis_of(self.samples)
     }
 
-    /// Text whose audio comes next.
+    /// Appends text whose audio comes next.
     pub(super) fn push(&mut self, text: &str) {
         // Pieces without audio between them are one piece.
         if self.marks.last().is_none_or(|(_, samples)| *samples < self.samples) {
@@ -55,20 +56,21 @@ impl Spoken {
         self.text.push_str(text);
     }
 
-    /// Audio of the text so far has been sent.
+    /// Counts audio of the text so far, which has been sent.
     pub(super) const fn send(&mut self, samples: u64) {
         self.samples = self.samples.saturating_add(samples);
     }
 
-    /// Takes text whose audio has not begun for unheard, since no more is sent.
+    /// Marks text whose audio has not begun as not heard, since no more audio is sent.
     pub(super) fn break_off(&mut self) {
         self.heard = Some(self.heard_samples());
     }
 
-    /// Takes all but the first `end_ms` milliseconds for unheard, whatever is still sent.
+    /// Marks all but the first `end_ms` milliseconds as not heard, including all audio still to come.
     ///
     /// # Errors
-    /// When there is less: the milliseconds that there are, with a part of one counted as a whole one.
+    /// Returns the milliseconds that can be kept if they are less than `end_ms`. A part of a millisecond counts as a
+    /// whole one.
     pub(super) fn truncate(&mut self, end_ms: u32) -> Result<(), u32> {
         let heard = self.heard_samples();
         let millis = self.rate.millis_around(heard);
@@ -79,13 +81,13 @@ impl Spoken {
         Ok(())
     }
 
-    /// Counts the samples that can have been heard by now.
+    /// Returns the samples that can have been heard by now.
     fn heard_samples(&self) -> u64 {
         self.heard.unwrap_or(self.samples)
     }
 }
 
-/// Bytes of `text` up to the last whole word within `part` of `whole`.
+/// Returns the bytes of `text` up to the last whole word within `part` of `whole`.
 fn words_of_share(text: &str, part: u64, whole: u64) -> usize {
     if part >= whole {
         return text.len();

@@ -2,14 +2,14 @@
 
 use crate::message::Moment;
 
-/// What a session waits for.
+/// A timer of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// The session has lasted as long as it may.
     SessionEnd,
     /// Speech is open and the client has stopped sending audio.
     MicrophoneGap,
-    /// Nobody has said anything since the last answer was played.
+    /// The user and the model have been silent since the last answer was played.
     Idle,
 }
 
@@ -18,14 +18,14 @@ impl Timer {
     const ALL: [Self; Self::COUNT] = [Self::SessionEnd, Self::MicrophoneGap, Self::Idle];
 }
 
-/// When each timer is due.
+/// The moments at which the timers are due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
     due: [Option<Moment>; Timer::COUNT],
 }
 
 impl Timers {
-    /// Sets `timer` to `due`; a timer that was set before is moved.
+    /// Sets `timer` to `due`, or moves it there.
     pub(super) const fn set(&mut self, timer: Timer, due: Moment) {
         self.due[timer as usize] = Some(due);
     }
@@ -34,12 +34,12 @@ impl Timers {
         self.due[timer as usize] = None;
     }
 
-    /// The earliest moment at which a timer is due.
+    /// Returns the earliest moment at which a timer is due.
     pub(super) fn next(&self) -> Option<Moment> {
         self.due.iter().flatten().min().copied()
     }
 
-    /// Takes one timer that is due at `now`.
+    /// Stops and returns one timer that is due at `now`.
     pub(super) fn take_due(&mut self, now: Moment) -> Option<Timer> {
         let timer =
             Timer::ALL.into_iter().find(|&timer| self.due[timer as usize].is_some_and(|due| due <= now))?;

@@ -1,6 +1,6 @@
-//! What counts as having been said.
+//! The words of a transcript, without the recogniser's marks of silence and noise.
 
-/// The transcript without outer white space; `""` if nothing was said: white space, punctuation, or only
+/// Returns the transcript without outer white space, or `""` if it has no words: only white space, punctuation, or
 /// remarks of the recogniser in brackets such as `[noise]`, `(coughs)` or `<unk>`.
 pub(super) fn words_of(transcript: &str) -> &str {
     let mut depth = 0_u32;

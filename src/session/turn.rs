@@ -1,4 +1,4 @@
-//! One turn of the user: where it is on its way from speech to a settled item.
+//! One turn of the user, from its speech to a settled item.
 
 use crate::language::Language;
 use crate::message::{FailureCode, UtteranceId};
@@ -9,8 +9,8 @@ use super::transcript::words_of;
 /// Longest transcript that is kept, bytes: an hour of speech. Without turn detection a client may never commit.
 const TRANSCRIPT_BYTES_MAX: usize = 64 * 1_024;
 
-/// Where a turn is. `Speaking → Stopped → Committed`; a client's own commit begins at `Committed`. A turn is settled, and
-/// no longer kept, when it is committed and its transcript is complete.
+/// State of a turn: `Speaking → Stopped → Committed`; a client's own commit begins at `Committed`. A turn is settled
+/// once it is committed and its transcript is complete. Settled turns are not kept.
 #[derive(Clone, Debug)]
 pub(super) enum TurnState {
     /// The detector hears speech.
@@ -23,66 +23,66 @@ pub(super) enum TurnState {
     Committed(CommittedItem),
 }
 
-/// Speech that the client has been told of.
+/// Speech whose beginning has been sent to the client.
 #[derive(Clone, Debug)]
 pub(super) struct OpenSpeech {
-    /// Item that the speech will be.
+    /// Id of the later item.
     pub(super) item: ItemId,
     /// Start of the audio, prefix included, milliseconds of the session.
     pub(super) start_ms: u32,
 }
 
-/// The item that a committed turn is.
+/// The item of a committed turn.
 #[derive(Clone, Debug)]
 pub(super) struct CommittedItem {
-    /// Its id.
+    /// Id of the item.
     pub(super) item: ItemId,
-    /// Length of its audio.
+    /// Length of the audio, milliseconds.
     pub(super) audio_ms: u32,
-    /// Whether the turn is answered by itself.
+    /// True if the turn is answered without a request of the client.
     pub(super) answer: bool,
 }
 
 /// One turn of the user.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// Utterance that the turn is for detector and recogniser.
+    /// Number of the utterance at the detector and the recogniser.
     pub(super) utterance: UtteranceId,
-    /// Where the turn is.
+    /// State of the turn.
     pub(super) state: TurnState,
-    /// Text so far, as the recogniser gave it.
+    /// Text so far, as the recogniser sent it.
     text: String,
     /// Language that the recogniser has named.
     pub(super) language: Option<Language>,
-    /// Bytes of the words that the client has been told.
+    /// Bytes of the words that have been sent to the client.
     told: usize,
     /// End of the transcript; `None` while more text is to come.
     pub(super) outcome: Option<Result<(), FailureCode>>,
 }
 
 impl Turn {
-    /// A turn without text.
+    /// Creates a turn without text.
     pub(super) const fn new(utterance: UtteranceId, state: TurnState) -> Self {
         Self { utterance, state, text: String::new(), language: None, told: 0, outcome: None }
     }
 
-    /// Whether the user is speaking, or has just stopped.
+    /// Returns true if the user is speaking, or has just stopped.
     pub(super) const fn is_open(&self) -> bool {
         matches!(self.state, TurnState::Speaking(_) | TurnState::Stopped(_))
     }
 
-    /// Whether the turn is an item of the conversation.
+    /// Returns true if the turn is an item of the conversation.
     pub(super) const fn is_committed(&self) -> bool {
         matches!(self.state, TurnState::Committed(_))
     }
 
-    /// Whether nothing is to come.
+    /// Returns true if the turn is committed and its transcript is complete or has failed.
     pub(super) const fn is_settled(&self) -> bool {
         self.is_committed() && self.outcome.is_some()
     }
 
-    /// Appends a piece of the transcript; what is longer than [`TRANSCRIPT_BYTES_MAX`] is dropped. Of a very long utterance
-    /// the first piece says the language.
+    /// Appends a piece of the transcript. Text beyond [`TRANSCRIPT_BYTES_MAX`] is dropped. The first piece with a
+    /// language decides the language of the utterance.
     pub(super) fn write(&mut self, text: &str, language: Option<Language>) {
         if self.text.len() + text.len() <= TRANSCRIPT_BYTES_MAX {
             self.text.push_str(text);
@@ -90,13 +90,13 @@ impl Turn {
         self.language = self.language.or(language);
     }
 
-    /// The transcript so far, without what stands for silence.
+    /// Returns the words so far, or `""` if the transcript has none.
     pub(super) fn words(&self) -> &str {
         words_of(&self.text)
     }
 
-    /// Item and words of a committed turn that the client has not been told. Words only grow: nothing that was told is
-    /// taken back.
+    /// Returns the item and the new words of a committed turn, and counts them as sent. Words only grow, so that no
+    /// word is taken back.
     pub(super) fn tell(&mut self) -> Option<(ItemId, String)> {
         let TurnState::Committed(committed) = &self.state else { return None };
         let untold = words_of(&self.text).get(self.told..).filter(|words| !words.is_empty())?.to_owned();

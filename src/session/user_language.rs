@@ -1,29 +1,29 @@
-//! Which language the user speaks.
+//! The language that the user speaks.
 
 use crate::language::{Language, is_evidence};
 
-/// What is known of it: the language that the client has set or that the last long utterance has shown. Few words show
-/// little: they make a guess where nothing else is known, and take nothing back.
+/// The language that the client has set or that the last long utterance has shown. Few words are weak evidence: they
+/// give a guess while no language is known, and never replace a known one.
 #[derive(Debug, Default)]
 pub(super) struct UserLanguage {
     last: Option<Language>,
-    /// It was set, or many words have shown it.
+    /// True if the client has set the language or many words have shown it.
     is_known: bool,
 }
 
 impl UserLanguage {
-    /// The language that the user spoke last, if only as a guess.
+    /// Returns the language that the user spoke last, even if it is a guess.
     pub(super) const fn last(&self) -> Option<Language> {
         self.last
     }
 
-    /// The language that the user spoke last, if that is known.
+    /// Returns the language that the user spoke last, if it is known.
     pub(super) fn known(&self) -> Option<Language> {
         self.last.filter(|_| self.is_known)
     }
 
-    /// The user has said `words`: in the language `set` by the client, or in the one that the recogniser has `told`, or in
-    /// the one that they show.
+    /// Takes up the user's `words`. Their language is the one `set` by the client, or the one that the recogniser has
+    /// `told`, or the one that the words show.
     pub(super) fn hear(&mut self, words: &str, set: Option<Language>, told: Option<Language>) {
         if words.is_empty() {
             return;
@@ -33,7 +33,7 @@ impl UserLanguage {
             return;
         }
         if let Some(found) = set.or(told).or_else(|| Language::of_text(words)) {
-            // Nobody hears a region; the client may have named it before.
+            // A recogniser reports no region; the client may have named one before.
             let before = self.last.filter(|last| set.is_none() && last.is_like(&found));
             self.last = Some(before.unwrap_or(found));
             self.is_known |= is_known;
