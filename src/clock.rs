@@ -1,9 +1,9 @@
-//! The clock of the engine: stamps, deadlines and measurements of a session read the time here. Time-outs of HTTP calls and
-//! of the child process use the runtime's own clock; `tests/tidy` lists these places.
+//! The clock of the engine. Stamps, deadlines and measurements of a session read the time here. Time-outs of HTTP calls
+//! and of the child process use the runtime's own clock; `tests/tidy` lists these places.
 
 use crate::message::Moment;
 
-/// Now, on the monotonic clock.
+/// Returns the present time of the monotonic clock.
 #[must_use]
 pub fn now() -> Moment {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -1,4 +1,4 @@
-//! What `antiphon serve` is asked to do. Parsed once; nothing changes afterwards.
+//! The arguments of `antiphon serve`. They are parsed once and do not change afterwards.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -121,28 +121,28 @@ pub struct ServeArgs {
     pub vad: Option<Detector>,
 }
 
-// Headings of `--help`, in the order in which the fields of `ServeArgs` stand.
+// Headings of `--help`, in the order of the fields of `ServeArgs`.
 const SESSIONS: &str = "Sessions";
 const LANGUAGE_MODEL: &str = "Language model";
 const RECOGNITION: &str = "Speech recognition";
 const SYNTHESIS: &str = "Speech synthesis";
 const TESTS_AND_BENCHES: &str = "Tests and benches";
 
-/// The end of `antiphon serve --help`.
+/// The last lines of `antiphon serve --help`.
 const AFTER_HELP: &str = "\
 Environment:
   ANTIPHON_LOG    What is logged, as in ANTIPHON_LOG=debug [default: info]
   ANTIPHON_CACHE  Folder of the model files, where --cache is not given";
 
-/// Instructions of a session that brings none; the built-in model has them in its cache from the start.
+/// Instructions of a session without instructions of its own. The built-in model has them in its cache from the start.
 ///
-/// A model of 135 million parameters takes every word for a hint: told that it is friendly, or reminded of a voice, it
-/// answers "What is the capital of France?" in broken French. Four simple questions with four seeds each and the default
-/// sampling gave 13 right answers of 16; two other wordings gave 9 and 10 (`SmolLM2-135M-Instruct`, Q4_1).
+/// A model of 135 million parameters takes every word for a hint. With the word "friendly" or a mention of a voice, it
+/// answers "What is the capital of France?" in broken French. Four simple questions with four seeds each and the
+/// default sampling gave 13 right answers of 16; two other wordings gave 9 and 10 (`SmolLM2-135M-Instruct`, Q4_1).
 pub const DEFAULT_INSTRUCTIONS: &str =
     "You are a helpful assistant. Answer in plain English, in one or two short sentences.";
 
-/// Which stages run.
+/// Kind of the stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Stages {
     /// Real models.
@@ -151,7 +151,7 @@ pub enum Stages {
     Fake,
 }
 
-/// Which voice activity detector runs.
+/// Kind of the voice activity detector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Detector {
     /// The network Silero VAD.
@@ -160,7 +160,7 @@ pub enum Detector {
     Energy,
 }
 
-/// How a language model server is asked.
+/// API of a language model server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LlmApi {
     /// `POST /v1/chat/completions`.
@@ -169,7 +169,7 @@ pub enum LlmApi {
     Responses,
 }
 
-/// What a recognition server is asked for.
+/// Format of a recognition server's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SttFormat {
     /// The text.
@@ -179,12 +179,12 @@ pub enum SttFormat {
     VerboseJson,
 }
 
-/// A voice of a synthesis server, and what it is for: `NAME` or `fr=NAME`.
+/// A voice of a synthesis server, with or without its language: `fr=NAME` or `NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VoiceName {
-    /// The language that it speaks; `None`: every other one.
+    /// Language of the voice; `None`: all languages without a voice of their own.
     pub language: Option<Language>,
-    /// What the server calls it.
+    /// The server's name of the voice.
     pub name: String,
 }
 
@@ -207,7 +207,7 @@ impl FromStr for VoiceName {
     }
 }
 
-/// How text becomes phonemes.
+/// Source of the phonemes of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Phonemizer {
     /// CMUdict and rules, without GPL code.

@@ -1,16 +1,15 @@
-//! Antiphon: a real-time speech-to-speech server. [`guide`] says how it is built; the modules below stand in the order in
-//! which data flows.
+//! Antiphon: a real-time speech-to-speech server. [`guide`] describes the design; the modules below stand by zone.
 
 pub mod guide;
 
-// Puts it together.
+// The composition of all parts.
 pub mod server;
 pub mod stage_models;
 
 // Edge zone: async, allocates, awaits.
 pub mod edge;
 
-// Pure zone: bytes, text and time in, values out.
+// Pure zone: takes bytes, text and time, returns values.
 pub mod protocol;
 pub mod session;
 pub mod text;
@@ -27,13 +26,13 @@ pub mod stage;
 // The networks.
 pub mod model;
 
-// Leaves: they know nobody, or next to nobody.
+// Leaves: they import no other module, or few.
 pub mod clock;
 pub mod language;
 pub mod limits;
 pub mod sync;
 
-// Before the start: what to run, on what, with which files.
+// Before the start: settings, hardware profiles, model files.
 pub mod config;
 pub mod profile;
 pub mod store;

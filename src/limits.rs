@@ -1,5 +1,5 @@
-//! The capacities of the engine: rings, buffers of a unit, threads, and the times that bound a session, as sums with a
-//! comment per holder. None of them grows after start. A bound on what one parser or one HTTP call accepts stands beside
+//! The capacities of the engine: rings, buffers of a unit, threads, and the times that bound a session. A sum has a
+//! comment per term. None of the capacities grows after start. A bound of one parser or one HTTP call stands beside
 //! that parser or call.
 
 use crate::audio::{ONSET_WINDOWS, SampleRate};
@@ -8,7 +8,7 @@ use crate::message::{
     VadEvent,
 };
 
-/// Most units of one server; `UnitId` is 16 bits wide, and a bit set per stage is walked on each wake-up.
+/// Most units of one server. `UnitId` is 16 bits wide, and each wake-up walks a bit set per stage.
 pub const UNITS_MAX: u16 = 16_384;
 
 /// Most worker threads of one stage: one bit each in a word of its doorbell.
@@ -36,32 +36,33 @@ pub const UTTERANCE_SAMPLES_MAX: usize = UTTERANCE_SECONDS_MAX * 16_000;
 /// Largest audio of one append, bytes decoded. Source: OpenAI Realtime reference, `input_audio_buffer.append`.
 pub const APPEND_BYTES_MAX: usize = 15 * 1_024 * 1_024;
 
-/// Largest WebSocket message. The largest append is 20 MiB of base64; up to this size a larger one gets an error event
-/// and the session goes on, beyond it the socket is closed with 1009.
+/// Largest WebSocket message. The largest append is 20 MiB of base64. A larger append up to this size gets an error
+/// event and the session continues; beyond this size the socket is closed with 1009.
 pub const MESSAGE_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 
-/// Longest audio kept before an onset.
+/// Longest audio that is kept before an onset.
 pub const PREFIX_MS_MAX: u32 = 2_000;
 
 /// Shortest audio that a client may commit. Source: OpenAI Realtime API, error of `input_audio_buffer.commit`.
 pub const COMMIT_MS_MIN: u32 = 100;
 
-/// Detector windows that the VAD stage keeps to look back at.
+/// Detector windows that the VAD stage keeps for a look back.
 pub const HISTORY_WINDOWS: usize = (PREFIX_MS_MAX as usize * 16).div_ceil(SPEECH_FRAME_SAMPLES) // prefix padding
     + ONSET_WINDOWS                                                                            // onset not yet confirmed
     + 1; // the window that the prefix begins in
 
-/// `audio_in`, in frames of up to [`FRAME_SAMPLES`]; times at 24 kHz. An append that finds no room waits at the edge.
+/// Capacity of `audio_in`, in frames of up to [`FRAME_SAMPLES`]; times at 24 kHz. An append that finds no room waits at
+/// the edge.
 pub const AUDIO_IN_ITEMS: usize = 25 // half a second that a client sends in one piece
     + 25                             // VAD workers are late by this much
     + 2; // a commit and a clear beside it
 
-/// `speech`, in windows of 32 ms.
+/// Capacity of `speech`, in windows of 32 ms.
 pub const SPEECH_ITEMS: usize = HISTORY_WINDOWS // everything before the onset goes out at once
     + 8_000 / 32                                // STT workers are with other units for up to 8 s
     + SPEECH_BURST; // what one window may add
 
-/// Items that one window may add to `speech` beside the look-back: end and start of a cut utterance, a frame.
+/// Items that one window may add to `speech` besides the look-back: end and start of a cut utterance, a frame.
 pub const SPEECH_BURST: usize = 4;
 
 /// 16 kHz samples that wait in VAD for their window.
@@ -77,14 +78,14 @@ pub const READY_SAMPLES_MAX: usize = FRAME_SAMPLES - 1 // not quite a frame
     + 6 * RESAMPLE_SAMPLES // from the lowest rate of a voice, 8 kHz, to 48 kHz
     + 256; // the resampler's tail, 145 at most
 
-/// VAD's half of `text_events`.
+/// Capacity of VAD's half of `text_events`.
 pub const VAD_EVENT_ITEMS: usize = 24 // turns that end while the edge task is late
     + VAD_EVENT_BURST; // what one window may add
 
 /// Events that one window or marker may cause: stopped, committed, started.
 pub const VAD_EVENT_BURST: usize = 4;
 
-/// STT's half of `text_events`, in chunks of up to 240 bytes.
+/// Capacity of STT's half of `text_events`, in chunks of up to 240 bytes.
 pub const STT_EVENT_ITEMS: usize = 2 * TRANSCRIPT_ITEMS;
 
 /// Chunks of the longest transcript of one piece: 30 s at 6.5 tokens a second and 7 bytes a token, and the failure.
@@ -93,37 +94,37 @@ pub const TRANSCRIPT_ITEMS: usize = (30 * 65 / 10 * 7usize).div_ceil(crate::mess
 /// Bytes of the longest transcript of one piece.
 pub const TRANSCRIPT_BYTES_MAX: usize = (TRANSCRIPT_ITEMS - 1) * crate::message::TEXT_CHUNK_BYTES;
 
-/// `text_prompts`: one response at a time, and one that was just cancelled.
+/// Capacity of `text_prompts`: one response at a time, and one that was just cancelled.
 pub const TEXT_PROMPT_ITEMS: usize = 4;
 
-/// `answer_in`: pieces of text between the model server's answer and the voice.
+/// Capacity of `answer_in`: pieces of text between the model server's answer and the voice.
 pub const ANSWER_IN_ITEMS: usize = 96;
 
-/// `answer_out`, in frames of up to [`FRAME_SAMPLES`] and events between them; times at 24 kHz. The voice is ahead of the
-/// socket by this much.
+/// Capacity of `answer_out`, in frames of up to [`FRAME_SAMPLES`] and events between them; times at 24 kHz. The voice
+/// is ahead of the socket by this much.
 pub const ANSWER_OUT_ITEMS: usize = 96 // about two seconds of audio
     + 16; // text and end events
 
-/// Audio of one `response.output_audio.delta`, at most.
+/// Longest audio of one `response.output_audio.delta`.
 pub const DELTA_MS_MAX: u32 = 100;
 
 /// Samples of one delta at the highest rate, 48 kHz.
 pub const DELTA_SAMPLES_MAX: usize = DELTA_MS_MAX as usize * 48;
 
-/// A drain that has taken longer is quarantined.
+/// Longest drain. A unit whose drain takes longer goes into quarantine.
 pub const DRAIN_MS_MAX: u64 = 10_000;
 
-/// A new client waits this long for a unit that is draining, when no other is free: its markers may stand behind a model
+/// Longest wait of a new client for a draining unit, when no other is free. The unit's markers may stand behind a model
 /// call of another unit, a sentence at the voice at most.
 pub const CLAIM_WAIT_MS: u64 = 1_000;
 
-/// A client that has not taken what was sent for this long is disconnected.
+/// Longest time for which a client may leave sent data unread. After that the client is disconnected.
 pub const SLOW_READER_MS_MAX: u64 = 15_000;
 
-/// Server pings, so that middle boxes and dead peers are noticed.
+/// Interval of the server's pings, by which middle boxes and dead peers are noticed.
 pub const PING_MS: u64 = 20_000;
 
-/// How long a stopping server waits for running answers.
+/// Longest time for which a stopping server waits for running answers.
 pub const SHUTDOWN_MS_MAX: u64 = 10_000;
 
 const _: () = {
@@ -135,7 +136,7 @@ const _: () = {
     assert!(AUDIO_IN_ITEMS > 3 && SPEECH_ITEMS > HISTORY_WINDOWS + SPEECH_BURST);
 };
 
-/// Memory of one unit, as reserved; pages that nobody has written yet cost nothing.
+/// Returns the reserved memory of one unit, bytes. Pages that have not been written cost nothing.
 #[must_use]
 pub const fn bytes_per_unit() -> usize {
     AUDIO_IN_ITEMS * size_of::<Envelope<AudioIn>>()

@@ -1,4 +1,4 @@
-//! Arguments in, exit code out.
+//! The command line: arguments in, exit code out.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -45,11 +45,11 @@ enum Command {
     Llm(antiphon::llm_server::LlmArgs),
 }
 
-/// What is logged without `ANTIPHON_LOG`; llama.cpp's own lines only when something is wrong.
+/// Log filter without `ANTIPHON_LOG`. llama.cpp's own lines are logged only if they are errors.
 const LOG_FILTER: &str = "info,llama-cpp-2=error,llama_cpp_2=error";
 
 fn main() -> ExitCode {
-    // First, while this is the only thread. Where it fails, the library is not opened, and that error is told.
+    // First, while this is the only thread. If it fails, the library is not opened, and that error is reported.
     let _ = antiphon::model::ort::disable_telemetry();
     let filter = tracing_subscriber::EnvFilter::try_from_env("ANTIPHON_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOG_FILTER));
@@ -58,7 +58,8 @@ fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // No backtrace of where the message was made: what was found and what was expected is all there is to say.
+            // No backtrace of the error's origin: the message holds all that helps, the value found and the value
+            // expected.
             eprintln!("antiphon: {error}");
             ExitCode::FAILURE
         }

@@ -1,5 +1,5 @@
-//! The composition root: check → bind → fetch → load → serve, and the way back. A start that must fail does so before it
-//! costs a download.
+//! The composition root: check → bind → fetch → load → serve, and the way back. A start that must fail does so before
+//! the cost of a download.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,60 +31,60 @@ use crate::stage_models::{StageLoader, StageModels, StageModelsError};
 use crate::sync::AlarmReader;
 use crate::unit::{Bell, Bells, EdgeBell, EdgeSignal, StageBell, UnitSlab};
 
-/// Why the server could not start, or ended.
+/// Errors of the server's start and run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The profile.
+    /// The profile cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The models of the stages.
+    /// The models of the stages cannot be used.
     #[error(transparent)]
     Models(#[from] StageModelsError),
-    /// The language model.
+    /// The language model cannot be used.
     #[error(transparent)]
     LanguageModel(#[from] LanguageModelError),
-    /// The address or key of the server that does recognition or synthesis.
+    /// Wrong address or key of the recognition or synthesis server.
     #[error("{what} {source}")]
     SpeechAddress {
-        /// What it does.
+        /// Work of the server: speech recognition or speech synthesis.
         what: &'static str,
-        /// What is wrong.
+        /// Error in the address or the key.
         source: AddressError,
     },
-    /// The client of that server.
+    /// The HTTP client of the recognition or synthesis server cannot be made.
     #[error("{what}: {source}")]
     SpeechClient {
-        /// What it does.
+        /// Work of the server: speech recognition or speech synthesis.
         what: &'static str,
-        /// What is missing.
+        /// Error of the client.
         source: CallError,
     },
-    /// The voices that synthesis is asked for.
+    /// Contradictory names of voices for synthesis.
     #[error(transparent)]
     VoiceNames(#[from] VoiceNamesError),
-    /// A time-out that is no time.
+    /// A time-out out of range.
     #[error("{what}: found a time-out of {seconds} s, expected more than 0 and at most 3600")]
     Timeout {
-        /// What has it.
+        /// Work of the server with this time-out.
         what: &'static str,
-        /// What was given.
+        /// The time-out given, seconds.
         seconds: f64,
     },
-    /// The address to listen on.
+    /// The address to listen on cannot be bound.
     #[error("{address}: {source}")]
     Listen {
-        /// What was asked for.
+        /// Address of `--host` and `--port`.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Something of the system that a server needs.
+    /// The system refuses a resource of the server.
     #[error("{what}: {source}")]
     System {
-        /// What was being done.
+        /// Resource that the server needs.
         what: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
@@ -93,10 +93,10 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> ServeError {
     move |source| ServeError::System { what, source }
 }
 
-/// Runs the server until it is told to stop.
+/// Runs the server until a signal stops it.
 ///
 /// # Errors
-/// When it cannot start, or the listening socket fails.
+/// Returns an error if the server cannot start, or if the listening socket fails.
 pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
     let machine = Machine::detect();
     let choice = Profile::load(&args.profile, &machine)?;
@@ -119,7 +119,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
     result
 }
 
-/// All that a server is started with: checked, and nothing fetched or loaded yet.
+/// The checked arguments of a start. Nothing is fetched or loaded yet.
 struct Start<'a> {
     args: &'a ServeArgs,
     profile: &'a Profile,
@@ -130,7 +130,7 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Binds, fetches, loads, and serves until a signal says stop.
+    /// Binds, fetches, loads, and serves until a signal stops the server.
     fn run(self, runtime: &Runtime) -> Result<(), ServeError> {
         let Self { args, profile, counts, loader, mut language_model, speech_servers } = self;
         let address = SocketAddr::new(args.host, args.port);
@@ -167,7 +167,7 @@ fn log_profile(Choice { profile, reason }: &Choice, counts: &Counts, machine: &M
     }
 }
 
-/// The units, and what the edge's dispatcher waits on.
+/// Builds the units. Returns them and the reader of the edge's bell.
 fn build_slab(
     units: usize,
     args: &ServeArgs,
@@ -238,12 +238,12 @@ fn stop_workers(slab: &UnitSlab, workers: Vec<StageThread>) {
     let bells = [Some(slab.bells.vad), slab.bells.stt.workers(), slab.bells.tts.workers()];
     bells.into_iter().flatten().for_each(StageBell::stop);
     for worker in workers {
-        // A worker's panics are caught in its loop; one outside it has been printed by the hook.
+        // A worker's panics are caught in its loop. The hook has printed a panic outside the loop.
         let _ = worker.handle.join();
     }
 }
 
-/// All that the edge serves with once the models are loaded.
+/// The parts of the edge after the models are loaded.
 struct Edge<'a> {
     args: &'a ServeArgs,
     profile: &'a Profile,
@@ -255,7 +255,7 @@ struct Edge<'a> {
 }
 
 impl Edge<'_> {
-    /// Starts the language model, and serves until a signal says stop.
+    /// Starts the language model, and serves until a signal stops the server.
     async fn serve(self, entrance: Entrance) -> Result<(), ServeError> {
         let Self { args, profile, slab, rings, heap_calls, language_model, speech_servers } = self;
         let mut stop = StopSignals::new().map_err(system("signal handler"))?;
@@ -293,7 +293,7 @@ impl Edge<'_> {
         });
         let closed = async move {
             let mut shutdown = shutdown;
-            // An error: the sender is gone, which means the same.
+            // An error means that the sender is gone, which has the same effect.
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
         let address = entrance.address();
@@ -308,7 +308,7 @@ impl Edge<'_> {
     }
 }
 
-/// Waits until the last session is over, for a limited time, or until a second signal.
+/// Waits until the last session ends, a limited time has passed, or a second signal comes.
 async fn finish(
     listening: JoinHandle<std::io::Result<()>>,
     mut gone: mpsc::Receiver<()>,
@@ -336,14 +336,14 @@ async fn finish(
     }
 }
 
-/// Servers of others that do recognition and synthesis; `None` where this server does it.
+/// Other servers for recognition and synthesis; `None` if this server does the work.
 struct SpeechServers {
     recogniser: Option<Arc<Recogniser>>,
     synthesiser: Option<Arc<Synthesiser>>,
 }
 
 impl SpeechServers {
-    /// Checks what `args` ask for. Calls nobody.
+    /// Checks the flags in `args`. Opens no connection.
     fn check(args: &ServeArgs) -> Result<Self, ServeError> {
         Ok(Self {
             recogniser: recogniser(args)?.map(Arc::new),
@@ -351,7 +351,7 @@ impl SpeechServers {
         })
     }
 
-    /// Names each server that does not answer in the log. Services start in any order, so that is no error.
+    /// Logs each server that does not answer. That is no error, as services start in any order.
     async fn look(&self) {
         let recogniser = async {
             if let Some(recogniser) = &self.recogniser {

@@ -1,4 +1,5 @@
-//! The models of the stages: checked, fetched, loaded and warmed up, or fakes; one instance per worker, weights shared.
+//! The models of the stages: checked, fetched, loaded and warmed up, or fakes. Each worker has an instance; instances
+//! share their weights.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,37 +18,37 @@ use crate::profile::{Counts, Plan};
 use crate::store::{Artefact, Cache, ModelSet, StoreError, WhenMissing, for_stderr};
 use crate::text::{DictionaryPhonemizer, Phonemize};
 
-/// Why the models of the stages are not there.
+/// Errors of the check, the fetch and the load of the stages' models.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StageModelsError {
-    /// A file could not be had.
+    /// A file is missing, damaged or cannot be fetched.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A model could not be loaded or run.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// espeak-ng keeps its state in global variables.
+    /// Too many workers for espeak-ng, which keeps its state in global variables.
     #[error(
         "found {0} synthesis workers, expected 1 with --phonemizer espeak: espeak-ng serves one thread per process"
     )]
     EspeakWorkers(u16),
-    /// A fake in real company.
+    /// The fake detector beside real stages.
     #[error("found --vad energy, which is a fake, expected --stages fake beside it")]
     EnergyWithRealStages,
 }
 
-/// One instance per worker.
+/// Models of the stages, one instance per worker.
 pub struct StageModels {
-    /// Voice activity.
+    /// Voice activity detectors.
     pub vad: Vec<Box<dyn VadModel>>,
-    /// Recognition; none where a server does it.
+    /// Recognisers; empty if a server recognises speech.
     pub stt: Vec<Box<dyn SttModel>>,
-    /// Synthesis; none where a server does it.
+    /// Voices; empty if a server synthesises speech.
     pub tts: Vec<Box<dyn TtsModel>>,
-    /// End of turn; `None` with fake stages. No stage asks it yet.
+    /// Detector of the end of a turn; `None` with fake stages. No stage asks it yet.
     pub turn: Option<Box<dyn TurnModel>>,
-    /// Rate of the voice; of a server's voice the one that is asked for.
+    /// Rate of the voice; with a server's voice, the rate that is asked for.
     pub voice_rate: SampleRate,
 }
 
@@ -57,15 +58,14 @@ impl std::fmt::Debug for StageModels {
     }
 }
 
-/// The models that a server needs, before they are there. What is wrong about them is found in this order: the flags, the
-/// files, the models.
+/// The models that a server needs, before the fetch. Errors are found in this order: the flags, the files, the models.
 pub struct StageLoader<'a> {
     args: &'a ServeArgs,
     plan: &'a Plan,
     counts: &'a Counts,
-    /// `None` where no stage needs a file.
+    /// `None` if no stage needs a file.
     cache: Option<Cache>,
-    /// One for each worker of the built-in voice.
+    /// One phonemizer for each worker of the built-in voice.
     phonemizers: Vec<Box<dyn Phonemize>>,
 }
 
@@ -75,28 +75,28 @@ impl std::fmt::Debug for StageLoader<'_> {
     }
 }
 
-/// The files that a server needs, all of them there.
+/// The files that a server needs, all present.
 #[derive(Debug)]
 pub enum StageFiles {
-    /// None: every stage is a fake.
+    /// No files: every stage is a fake.
     None,
-    /// Those of the detector beside fakes.
+    /// Files of the detector beside fakes.
     Detector {
         /// ONNX Runtime's shared library.
         onnxruntime: PathBuf,
-        /// Silero VAD graph.
+        /// Graph of Silero VAD.
         silero_vad: PathBuf,
     },
-    /// Those of real stages.
+    /// Files of real stages.
     All(Box<ModelSet>),
 }
 
 impl<'a> StageLoader<'a> {
-    /// Checks whether what `args` ask for goes together and is on this machine. Reads no model and no network.
+    /// Checks that the flags in `args` go together and that local files exist. Reads no model and no network.
     ///
     /// # Errors
-    /// What does not go together, a model file of the user's own that is not there, and espeak-ng where it is asked for and
-    /// missing.
+    /// Returns an error if flags contradict each other, if the cache cannot be opened, or if the user's own model file
+    /// or the requested espeak-ng is missing.
     pub fn check(args: &'a ServeArgs, plan: &'a Plan, counts: &'a Counts) -> Result<Self, StageModelsError> {
         let is_real = args.stages == Stages::Real;
         if is_real && args.detector() == Detector::Energy {
@@ -115,10 +115,10 @@ impl<'a> StageLoader<'a> {
         Ok(Self { args, plan, counts, cache, phonemizers })
     }
 
-    /// Fetches the files that are missing, and compares all of them with their SHA-256.
+    /// Fetches the files that are missing, and compares all files with their SHA-256.
     ///
     /// # Errors
-    /// The first file that cannot be had.
+    /// Returns the error of the first file that cannot be fetched or does not match.
     pub fn fetch(&self) -> Result<StageFiles, StageModelsError> {
         let Some(cache) = &self.cache else { return Ok(StageFiles::None) };
         let progress = &mut *for_stderr();
@@ -134,10 +134,10 @@ impl<'a> StageLoader<'a> {
         Ok(StageFiles::All(Box::new(files)))
     }
 
-    /// Loads the models. Every one has run once when this returns.
+    /// Loads the models and runs each one once.
     ///
     /// # Errors
-    /// What a model, or the library that runs it, refuses.
+    /// Returns the error of the first model, or of its library, that fails to load or run.
     pub fn load(self, files: &StageFiles) -> Result<StageModels, StageModelsError> {
         match files {
             StageFiles::None => Ok(self.fake(self.energy())),
@@ -188,7 +188,7 @@ impl<'a> StageLoader<'a> {
     }
 }
 
-/// Files of models that this server leaves to others.
+/// Returns the files of the models that other servers run.
 fn elsewhere(args: &ServeArgs) -> Vec<Artefact> {
     let models = [
         (&args.llm_url, &[Artefact::LanguageModel][..]),
@@ -212,7 +212,7 @@ fn silero(
     plan: &Plan,
     counts: &Counts,
 ) -> Result<Vec<Box<dyn VadModel>>, ModelError> {
-    // More threads inside one call cost more than they save on so small a network.
+    // On so small a network, more threads inside one call cost more than they save.
     let options = GraphOptions::default();
     let first = SileroVad::load(library, path, &options, plan.vad_batch.value().into())?;
     let others = (1..counts.vad_workers).map(|_| first.share()).collect::<Result<Vec<_>, _>>()?;
@@ -235,7 +235,7 @@ fn moonshine(
     Ok(boxed(first, others, |model| Box::new(model) as Box<dyn SttModel>))
 }
 
-/// One voice for each of `phonemizers`, and its rate.
+/// Loads one voice for each of `phonemizers`. Returns the voices and their rate.
 fn piper(
     library: &Arc<Library>,
     files: &ModelSet,

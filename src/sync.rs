@@ -1,8 +1,8 @@
-//! Everything through which threads meet, in one place: the engine (`unit`) names atomics, rings, cells and parked
+//! The primitives by which the engine's threads communicate. The engine (`unit`) names atomics, rings, cells and parked
 //! threads only through this file.
 //!
-//! `tests/loom` compiles the same engine with a `sync.rs` of its own, in which each of these is one that loom can see
-//! into. So the model checker reads the engine's own source, and the engine knows nothing of the model checker.
+//! `tests/loom` compiles the same engine with a `sync.rs` of its own, made of primitives that loom observes. So the
+//! model checker runs the engine's own source, and the engine has no code for the model checker.
 
 use std::io::{PipeReader, PipeWriter};
 
@@ -15,41 +15,41 @@ pub use rtrb;
 use atomic_refcell::AtomicRefCell;
 use sync_wrapper::SyncWrapper;
 
-/// Holds a port for whoever works on the unit. A second borrower is our bug and panics; nobody waits.
+/// Holds a port for the thread that works on the unit. A second borrower is a bug and panics; no borrower waits.
 ///
-/// Ring ends may go from thread to thread, but not be shared: the wrapper gives out `&mut` only, which makes a cell of
+/// Ring ends may go from thread to thread, but not be shared. The wrapper gives out `&mut` only, which makes a cell of
 /// them shareable.
 #[derive(Debug)]
 pub struct PortCell<T>(AtomicRefCell<SyncWrapper<T>>);
 
 impl<T> PortCell<T> {
-    /// A cell that nobody has borrowed.
+    /// Creates a cell that is not borrowed.
     pub fn new(port: T) -> Self {
         Self(AtomicRefCell::new(SyncWrapper::new(port)))
     }
 
-    /// The port, for as long as the guard lives.
+    /// Borrows the port for as long as the guard lives.
     ///
     /// # Panics
-    /// When somebody else has it.
+    /// Panics if the port is borrowed already.
     pub fn borrow(&self) -> PortGuard<'_, T> {
         PortGuard::map(self.0.borrow_mut(), SyncWrapper::get_mut)
     }
 }
 
-/// Wakes one sleeper that waits on a descriptor. Sounding it takes no lock and does not block.
+/// Wakes one sleeper that waits on a descriptor. Sounding the alarm takes no lock and does not block.
 #[derive(Debug)]
 pub struct Alarm(PipeWriter);
 
-/// What the sleeper waits on: readable once the alarm has been sounded.
+/// The sleeper's end of an alarm: readable once the alarm has been sounded.
 #[derive(Debug)]
 pub struct AlarmReader(PipeReader);
 
 impl Alarm {
-    /// An alarm and what its sleeper waits on.
+    /// Creates an alarm and its reader.
     ///
     /// # Errors
-    /// When the system gives no pipe.
+    /// Returns an error if the system gives no pipe.
     pub fn new() -> std::io::Result<(Self, AlarmReader)> {
         let (reader, writer) = std::io::pipe()?;
         rustix::io::ioctl_fionbio(&writer, true)?;
@@ -58,7 +58,7 @@ impl Alarm {
 
     /// Wakes the sleeper, now or as soon as it sleeps.
     pub fn sound(&self) {
-        // A full pipe is readable, which is all that matters; a closed one means that the sleeper has ended.
+        // A full pipe is readable, which is enough; a closed one means that the sleeper has ended.
         let _ = rustix::io::write(&self.0, &[1]);
     }
 }
