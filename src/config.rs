@@ -217,7 +217,7 @@ pub enum Phonemizer {
 }
 
 impl ServeArgs {
-    /// The detector to run.
+    /// Returns the detector to run.
     #[must_use]
     pub fn detector(&self) -> Detector {
         self.vad.unwrap_or(match self.stages {

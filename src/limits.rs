@@ -60,7 +60,7 @@ pub const AUDIO_IN_ITEMS: usize = 25 // half a second that a client sends in one
 /// Capacity of `speech`, in windows of 32 ms.
 pub const SPEECH_ITEMS: usize = HISTORY_WINDOWS // everything before the onset goes out at once
     + 8_000 / 32                                // STT workers are with other units for up to 8 s
-    + SPEECH_BURST; // what one window may add
+    + SPEECH_BURST; // items of one window
 
 /// Items that one window may add to `speech` besides the look-back: end and start of a cut utterance, a frame.
 pub const SPEECH_BURST: usize = 4;
@@ -80,7 +80,7 @@ pub const READY_SAMPLES_MAX: usize = FRAME_SAMPLES - 1 // not quite a frame
 
 /// Capacity of VAD's half of `text_events`.
 pub const VAD_EVENT_ITEMS: usize = 24 // turns that end while the edge task is late
-    + VAD_EVENT_BURST; // what one window may add
+    + VAD_EVENT_BURST; // events of one window
 
 /// Events that one window or marker may cause: stopped, committed, started.
 pub const VAD_EVENT_BURST: usize = 4;

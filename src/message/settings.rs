@@ -33,7 +33,7 @@ pub struct VadSettings {
 }
 
 impl Default for VadSettings {
-    /// The defaults of the OpenAI Realtime reference.
+    /// Returns the defaults of the OpenAI Realtime reference.
     fn default() -> Self {
         Self { mode: VadMode::Server { threshold: 0.5, prefix_ms: 300, silence_ms: 500 } }
     }

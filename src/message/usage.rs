@@ -7,7 +7,7 @@ use super::ids::AnswerStamp;
 pub struct TokenUsage {
     /// Tokens of the prompt.
     pub input: u32,
-    /// Of these, tokens that were in the server's cache.
+    /// Tokens of the prompt that were in the server's cache.
     pub input_cached: u32,
     /// Tokens of the completion.
     pub output: u32,

@@ -71,7 +71,7 @@ thread_local! {
 }
 
 impl AllocPhase {
-    /// `Init → Static`: counts the calling thread's heap calls from here on.
+    /// Counts the calling thread's heap calls from here on (`Init → Static`).
     ///
     /// # Panics
     /// Panics if the thread is not in `Init`.

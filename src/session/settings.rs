@@ -28,7 +28,7 @@ pub struct SessionConfig {
     /// the oldest whole turns are forgotten. Default 16 KiB, about 4,000 tokens of English. A limit above the model's
     /// context makes every later response fail.
     pub history_bytes_max: usize,
-    /// True if the prompt names the user's language once it is known. Default false.
+    /// True if the prompt names the user's language, set or guessed. Default false.
     pub language_prompt: bool,
     /// True if the model accepts images. Default false.
     pub images: bool,

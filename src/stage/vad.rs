@@ -33,7 +33,7 @@ pub struct VadStage {
     model: Box<dyn VadModel>,
     /// Ports of the units at hand; empty between calls.
     ports: Vec<(UnitId, PortGuard<'static, VadPort>)>,
-    /// For each row of the network, the index in `ports`.
+    /// Index in `ports` of each row of the network.
     rows: Vec<usize>,
 }
 

@@ -58,7 +58,8 @@ impl SlotWord {
         Self(AtomicU64::new(pack(SlotState::Free, Epoch(0))))
     }
 
-    /// `Free → Claimed`, epoch + 1. Returns `None` if the slot is not free or another claim wins.
+    /// Claims a free slot (`Free → Claimed`) and raises the epoch by one. Returns `None` if the slot is not free or another
+    /// claim wins.
     pub fn claim(&self) -> Option<Epoch> {
         // ORDERING: Acquire pairs with the Release in `leave`: what the last drain wrote to the unit is visible here.
         let word = self.0.load(Ordering::Acquire);
@@ -71,24 +72,25 @@ impl SlotWord {
             .map(|_| next)
     }
 
-    /// `Claimed → Draining`. Returns false if this epoch does not hold the slot.
+    /// Begins the drain (`Claimed → Draining`). Returns false if this epoch does not hold the slot.
     pub fn begin_drain(&self, epoch: Epoch) -> bool {
         self.leave(SlotState::Claimed, SlotState::Draining, epoch)
     }
 
-    /// `Draining → Free`, after the markers of `epoch` have arrived. Returns false if the slot is not draining in this
-    /// epoch.
+    /// Frees the slot (`Draining → Free`) after the markers of `epoch` have arrived. Returns false if the slot is not
+    /// draining in this epoch.
     pub fn finish_drain(&self, epoch: Epoch) -> bool {
         self.leave(SlotState::Draining, SlotState::Free, epoch)
     }
 
-    /// `Draining → Quarantined`, after the drain has taken too long. Returns false if the drain is over.
+    /// Puts the slot into quarantine (`Draining → Quarantined`) after the drain has taken too long. Returns false if the
+    /// drain is over.
     pub fn quarantine(&self, epoch: Epoch) -> bool {
         self.leave(SlotState::Draining, SlotState::Quarantined, epoch)
     }
 
-    /// `Quarantined → Free`, after the markers of `epoch` have arrived late. Returns false if the slot is not in
-    /// quarantine in this epoch.
+    /// Frees the slot (`Quarantined → Free`) after the markers of `epoch` have arrived late. Returns false if the slot is
+    /// not in quarantine in this epoch.
     pub fn recover(&self, epoch: Epoch) -> bool {
         self.leave(SlotState::Quarantined, SlotState::Free, epoch)
     }

@@ -42,7 +42,7 @@ pub struct TtsState {
     pub speaking: Option<AnswerStamp>,
     /// The answer whose text and audio the buffers and the resampler hold.
     owner: Option<AnswerStamp>,
-    /// Settings of `owner`, read when it began: an answer has one rate.
+    /// Settings of `owner`, read at its beginning: an answer has one rate.
     pub settings: TtsSettings,
     /// The voice's rate to the answer's; its state lives through the clauses of one response.
     pub resampler: Resampler,
