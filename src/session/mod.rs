@@ -33,7 +33,7 @@
 //!   `transcription: null` the client gets no transcription events; the model still sees the words.
 //! - **Microphone gap.** If the client stops sending while speech is open, the clock ends the turn [`MICROPHONE_GAP`]
 //!   after the silence that would have ended it.
-//! - **Shutdown.** At [`Input::Shutdown`] a running response may finish; a second one cancels it.
+//! - **Shutdown.** At [`Input::Shutdown`] a running response may finish; a second shutdown fails it.
 //!
 //! # Invariants
 //! Every response ends with exactly one `response.done`, and nothing of it follows. Every committed item ends
