@@ -160,6 +160,7 @@ impl<T: RingItem> Producer<T> {
     ///
     /// # Errors
     /// Returns the error of `fill`; nothing is published then.
+    #[inline]
     pub fn write_with<E>(
         &mut self,
         items: usize,

@@ -35,6 +35,7 @@ pub(super) fn decode_pcm(piece: &[u8], samples: &mut [i16; FRAME_SAMPLES]) -> Re
 }
 
 /// Decodes base64 of up to one frame that is companded by `law`; returns the number of samples.
+#[inline]
 pub(super) fn decode_law(
     law: Law,
     piece: &[u8],

@@ -9,7 +9,7 @@ use std::ops::Range;
 use axum::extract::ws::Utf8Bytes;
 use base64_simd::STANDARD;
 
-use crate::audio::{AudioFormat, SampleRate};
+use crate::audio::AudioFormat;
 use crate::limits::APPEND_BYTES_MAX;
 use crate::message::{AudioFrame, AudioIn, CommitId, Envelope, Epoch, FRAME_SAMPLES};
 use crate::protocol::{Append, Fault, ProtocolError};
@@ -34,6 +34,9 @@ pub struct Uplink {
     /// Format of the client's audio. The format changes between appends only: no message is read while an append waits.
     pub format: AudioFormat,
     epoch: Epoch,
+    /// Envelope that each frame is decoded into and then copied from: to build the envelope of each frame anew would clear
+    /// and copy the frame twice.
+    frame: Envelope<AudioIn>,
     rest: Rest,
     /// Items behind the rest. No message is read meanwhile, so there are few.
     queue: VecDeque<Queued>,
@@ -53,7 +56,9 @@ impl Uplink {
     /// Makes the uplink of the session `epoch`, whose audio is in `format`.
     #[must_use]
     pub fn new(format: AudioFormat, epoch: Epoch) -> Self {
-        Self { format, epoch, rest: Rest::Nothing, queue: VecDeque::new() }
+        let item = AudioIn::Audio(AudioFrame::empty(format.rate()));
+        let frame = Envelope::Item { stamp: epoch, item };
+        Self { format, epoch, frame, rest: Rest::Nothing, queue: VecDeque::new() }
     }
 
     /// Returns true if an append or a queued item still waits for room. Meanwhile no further message is read, so TCP
@@ -80,7 +85,8 @@ impl Uplink {
         let samples = samples_of(text, self.format).map_err(refused)?;
         if samples.div_ceil(FRAME_SAMPLES) <= audio_in.room() {
             // The usual case: decoding is the check, and an error publishes nothing.
-            write(text, self.epoch, self.format, audio_in).map_err(|BadBase64| refused(Fault::BadBase64))?;
+            write(text, &mut self.frame, self.format, audio_in)
+                .map_err(|BadBase64| refused(Fault::BadBase64))?;
             return Ok(samples);
         }
         STANDARD.check(text.as_bytes()).map_err(|_| refused(Fault::BadBase64))?;
@@ -141,7 +147,7 @@ impl Uplink {
         loop {
             let characters = range.len().min(audio_in.room() * frame_characters(self.format));
             let piece = &text[range.start..range.start + characters];
-            write(piece, self.epoch, self.format, audio_in)
+            write(piece, &mut self.frame, self.format, audio_in)
                 .expect("checked as a whole, and pieces are whole quanta");
             range.start += characters;
             if range.start == range.end {
@@ -173,18 +179,19 @@ fn samples_of(text: &str, format: AudioFormat) -> Result<usize, Fault> {
     Ok(bytes / format.sample_bytes())
 }
 
-/// Decodes `text` into the slots of as many frames as needed, all or nothing. The caller has checked that there is
-/// room.
+/// Decodes `text` into as many slots as it has frames, all or nothing, each by way of `envelope`. The caller has checked
+/// that there is room.
+#[inline]
 fn write(
     text: &str,
-    epoch: Epoch,
+    envelope: &mut Envelope<AudioIn>,
     format: AudioFormat,
     audio_in: &mut Producer<AudioIn>,
 ) -> Result<(), BadBase64> {
-    let rate = format.rate();
+    frame_in(envelope).rate = format.rate();
     match format.law() {
-        None => write_frames::<{ 2 * FRAME_SAMPLES }>(text, epoch, rate, audio_in, decode_pcm),
-        Some(law) => write_frames::<FRAME_SAMPLES>(text, epoch, rate, audio_in, |piece, samples| {
+        None => write_frames::<{ 2 * FRAME_SAMPLES }>(text, envelope, audio_in, decode_pcm),
+        Some(law) => write_frames::<FRAME_SAMPLES>(text, envelope, audio_in, |piece, samples| {
             decode_law(law, piece, samples)
         }),
     }
@@ -192,10 +199,10 @@ fn write(
 
 /// Does the work of [`write`]. `decode` decodes the base64 of one frame of `FRAME_BYTES` bytes and returns the number
 /// of samples.
+#[inline]
 fn write_frames<const FRAME_BYTES: usize>(
     text: &str,
-    epoch: Epoch,
-    rate: SampleRate,
+    envelope: &mut Envelope<AudioIn>,
     audio_in: &mut Producer<AudioIn>,
     decode: impl Fn(&[u8], &mut [i16; FRAME_SAMPLES]) -> Result<usize, BadBase64>,
 ) -> Result<(), BadBase64> {
@@ -205,25 +212,32 @@ fn write_frames<const FRAME_BYTES: usize>(
         let mut pieces = text.as_bytes().chunks(characters).peekable();
         for slot in first.iter_mut().chain(second) {
             let Some(piece) = pieces.next() else { break };
-            *slot = Envelope::Item { stamp: epoch, item: AudioIn::Audio(AudioFrame::empty(rate)) };
-            let Envelope::Item { item: AudioIn::Audio(frame), .. } = slot else {
-                unreachable!("just written")
-            };
+            let frame = frame_in(envelope);
             let samples = decode(piece, &mut frame.samples)?;
             // Padding is allowed at the end of the whole text only.
             if pieces.peek().is_some() && samples != FRAME_SAMPLES {
                 return Err(BadBase64);
             }
             frame.len = u16::try_from(samples).expect("at most a frame");
+            *slot = *envelope;
         }
         Ok(frames)
     })?;
     Ok(())
 }
 
+/// Returns the frame of [`Uplink::frame`].
+fn frame_in(envelope: &mut Envelope<AudioIn>) -> &mut AudioFrame {
+    match envelope {
+        Envelope::Item { item: AudioIn::Audio(frame), .. } => frame,
+        _ => unreachable!("made by Uplink::new, and only its frame is written"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audio::SampleRate;
     use crate::message::UnitId;
     use crate::unit::{Consumer, Ringer, StageBell, ring};
 
