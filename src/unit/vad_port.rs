@@ -92,7 +92,8 @@ impl VadState {
                 .expect("rates that SampleRate names have a resampler"),
             stream: DetectorStream::new(),
             endpointer: Endpointer::new(),
-            history: vec![[0; SPEECH_FRAME_SAMPLES]; HISTORY_WINDOWS].into_boxed_slice(),
+            // Zeroed by the allocator: an idle unit has written none of these pages.
+            history: bytemuck::zeroed_slice_box(HISTORY_WINDOWS),
             pending: Vec::with_capacity(PENDING_SAMPLES_MAX),
             position: 0,
             windows: 0,
