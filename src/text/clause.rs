@@ -32,7 +32,7 @@ const SPELLED_WEIGHT: usize = 6;
 /// [`CLAUSE_BYTES_MAX`] bytes, or takes longer to speak than that many letters.
 ///
 /// Thread: the edge's language model task. Allocates only while its buffer grows to the longest delta.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ClauseSplitter {
     pending: String,
     /// True once the first piece of the answer has gone to the sink.
@@ -51,13 +51,14 @@ enum Cut {
     Wait,
 }
 
-impl ClauseSplitter {
-    /// Creates a splitter at the start of an answer.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { line_start: true, ..Self::default() }
+/// A splitter at the start of an answer, which is the start of a line.
+impl Default for ClauseSplitter {
+    fn default() -> Self {
+        Self { pending: String::new(), begun: false, line_start: true, piece: String::new() }
     }
+}
 
+impl ClauseSplitter {
     /// Takes the next stretch of text, of any length; passes each complete piece to `sink`.
     pub fn push(&mut self, delta: &str, sink: &mut impl FnMut(&str)) {
         self.pending.push_str(delta);
@@ -299,7 +300,7 @@ mod tests {
 
     /// Returns the pieces of `deltas`, after the checks that hold for every piece.
     fn pieces<'a>(deltas: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-        let mut splitter = ClauseSplitter::new();
+        let mut splitter = ClauseSplitter::default();
         let mut pieces = Vec::new();
         let mut take = |piece: &str| {
             assert!(piece.len() <= CLAUSE_BYTES_MAX, "{} bytes: {piece:?}", piece.len());
@@ -351,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_stop_at_the_end_of_what_has_come_waits() {
-        let mut splitter = ClauseSplitter::new();
+        let mut splitter = ClauseSplitter::default();
         splitter.push("It is 98.", &mut |piece| panic!("cut inside a number: {piece}"));
         splitter.push("6", &mut |piece| panic!("cut inside a number: {piece}"));
         let mut seen = Vec::new();
@@ -361,7 +362,7 @@ mod tests {
 
     #[test]
     fn certain_ends_cut_as_soon_as_white_space_follows() {
-        let mut splitter = ClauseSplitter::new();
+        let mut splitter = ClauseSplitter::default();
         let mut seen = Vec::new();
         splitter.push("Sure! ", &mut |piece| seen.push(piece.to_owned()));
         splitter.push("Really? ", &mut |piece| seen.push(piece.to_owned()));
@@ -442,7 +443,7 @@ mod tests {
 
     #[test]
     fn white_space_floods_do_not_stay_in_memory() {
-        let mut splitter = ClauseSplitter::new();
+        let mut splitter = ClauseSplitter::default();
         for _ in 0..10_000 {
             splitter.push("Yes. \t", &mut |_| {});
             splitter.push(&" ".repeat(100), &mut |_| {});

@@ -223,6 +223,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn markup_at_the_start_of_an_answer_is_not_read_out() {
+        for (answer, expected) in
+            [("# Results\nAll is well.", ["Results", "All is well."]), ("* One.\n* Two.", ["One.", "Two."])]
+        {
+            let mut clauses = SpokenClauses::default();
+            let spoken = [clauses.push(answer), clauses.finish()].concat();
+            assert_eq!(spoken, expected);
+        }
+    }
+
+    #[test]
     fn pieces_fit_and_lose_nothing() {
         for text in ["", "short", &"word ".repeat(300), &"x".repeat(1_000), &"é".repeat(700), " lead"] {
             let pieces: Vec<_> = pieces(text).collect();
