@@ -6,12 +6,12 @@ mod report;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use antiphon::audio::SampleRate;
-use antiphon::clock;
-use antiphon::message::{Moment, UnitId};
-use antiphon::rt::thread::ThreadSpec;
-use antiphon::stage::{Deadlines, Stage, WorkerSpec, spawn_worker};
-use antiphon::unit::{Bells, EdgeBell, StageBell, UnitSlab};
+use antiphon::door::audio::SampleRate;
+use antiphon::door::clock;
+use antiphon::door::message::{Moment, UnitId};
+use antiphon::door::rt::thread::ThreadSpec;
+use antiphon::door::stage::{Deadlines, Stage, WorkerSpec, spawn_worker};
+use antiphon::door::unit::{Bells, EdgeBell, StageBell, UnitSlab};
 use serde_json::json;
 
 use report::Series;

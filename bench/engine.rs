@@ -9,9 +9,9 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use antiphon::audio::SampleRate;
-use antiphon::message::{AudioFrame, AudioIn, Envelope, Epoch, Generation, UnitId};
-use antiphon::unit::{
+use antiphon::door::audio::SampleRate;
+use antiphon::door::message::{AudioFrame, AudioIn, Envelope, Epoch, Generation, UnitId};
+use antiphon::door::unit::{
     Bells, Drain, EdgeBell, GenerationCounter, Ringer, SlotState, StageBell, Stamp, UnitLease, UnitSlab, ring,
 };
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};

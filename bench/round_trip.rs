@@ -10,15 +10,15 @@ mod report;
 
 use std::path::Path;
 
-use antiphon::audio::{Resampler, SampleRate, pcm};
-use antiphon::limits::CLAUSE_SAMPLES_MAX;
-use antiphon::model::espeak::Espeak;
-use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
-use antiphon::model::ort::{GraphOptions, Library};
-use antiphon::model::piper::Piper;
-use antiphon::model::{Speech, SpeechSource, SttModel, TtsModel};
-use antiphon::store::{Artefact, Cache, ModelSet, WhenMissing, for_stderr};
-use antiphon::text::{DictionaryPhonemizer, Phonemize, WordErrors, normalise, word_errors};
+use antiphon::door::audio::{Resampler, SampleRate, pcm};
+use antiphon::door::limits::CLAUSE_SAMPLES_MAX;
+use antiphon::door::model::espeak::Espeak;
+use antiphon::door::model::moonshine::{Moonshine, MoonshinePaths};
+use antiphon::door::model::ort::{GraphOptions, Library};
+use antiphon::door::model::piper::Piper;
+use antiphon::door::model::{Speech, SpeechSource, SttModel, TtsModel};
+use antiphon::door::store::{Artefact, Cache, ModelSet, WhenMissing, for_stderr};
+use antiphon::door::text::{DictionaryPhonemizer, Phonemize, WordErrors, normalise, word_errors};
 use report::Series;
 use serde_json::json;
 

@@ -6,21 +6,21 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use antiphon::audio::SampleRate;
-use antiphon::message::{
+use antiphon::door::audio::SampleRate;
+use antiphon::door::message::{
     AnswerIn, AudioFrame, AudioIn, Moment, ResponseKey, SPEECH_FRAME_SAMPLES, SpeechFrame, SpeechItem,
     TextChunk, UnitId, UtteranceId,
 };
-use antiphon::model::fake::{EnergyVad, FakeStt};
-use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
-use antiphon::model::ort::{GraphOptions, Library};
-use antiphon::model::piper::Piper;
-use antiphon::model::silero_vad::SileroVad;
-use antiphon::model::{SttModel, VadModel};
-use antiphon::stage::{Deadlines, Stage, SttStage, TtsStage, VadStage};
-use antiphon::store::{Artefact, Cache};
-use antiphon::text::DictionaryPhonemizer;
-use antiphon::unit::{Bells, EdgeBell, StageBell, UnitLease, UnitSlab};
+use antiphon::door::model::fake::{EnergyVad, FakeStt};
+use antiphon::door::model::moonshine::{Moonshine, MoonshinePaths};
+use antiphon::door::model::ort::{GraphOptions, Library};
+use antiphon::door::model::piper::Piper;
+use antiphon::door::model::silero_vad::SileroVad;
+use antiphon::door::model::{SttModel, VadModel};
+use antiphon::door::stage::{Deadlines, Stage, SttStage, TtsStage, VadStage};
+use antiphon::door::store::{Artefact, Cache};
+use antiphon::door::text::DictionaryPhonemizer;
+use antiphon::door::unit::{Bells, EdgeBell, StageBell, UnitLease, UnitSlab};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 /// Units in one call of a stage.
@@ -68,7 +68,7 @@ fn cache() -> &'static Cache {
         let cache = Cache::open(None).expect("a cache directory");
         let stages = Artefact::ALL.iter().copied().filter(|artefact| *artefact != Artefact::LanguageModel);
         cache
-            .fetch(&stages.collect::<Vec<_>>(), &mut *antiphon::store::for_stderr())
+            .fetch(&stages.collect::<Vec<_>>(), &mut *antiphon::door::store::for_stderr())
             .expect("the models can be fetched");
         cache
     })

@@ -16,7 +16,7 @@ mod server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use antiphon::talk::{Question, Recording, TalkRate, Times, converse};
+use antiphon::door::talk::{Question, Recording, TalkRate, Times, converse};
 use clap::Parser;
 use futures_util::future::join_all;
 use serde_json::json;

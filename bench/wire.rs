@@ -4,16 +4,16 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use antiphon::audio::AudioFormat;
-use antiphon::edge::inbound::uplink::Uplink;
-use antiphon::limits::AUDIO_IN_ITEMS;
-use antiphon::message::{AudioIn, Epoch, FRAME_SAMPLES, UnitId};
-use antiphon::protocol::{
+use antiphon::door::audio::AudioFormat;
+use antiphon::door::edge::inbound::uplink::Uplink;
+use antiphon::door::limits::AUDIO_IN_ITEMS;
+use antiphon::door::message::{AudioIn, Epoch, FRAME_SAMPLES, UnitId};
+use antiphon::door::protocol::{
     AudioDelta, Content, ConversationId, Decoded, Decoder, EventIds, Item, ItemId, ItemPlace, ItemStatus,
     MaxTokens, Modality, OnlyPart, ResponseId, ResponseObject, ResponseStatus, ServerEvent, Usage,
     encode_audio_delta,
 };
-use antiphon::unit::{Ringer, StageBell, ring};
+use antiphon::door::unit::{Ringer, StageBell, ring};
 use axum::extract::ws::Utf8Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 

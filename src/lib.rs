@@ -3,41 +3,57 @@
 pub mod guide;
 
 // The composition of all parts.
-pub mod server;
-pub mod stage_models;
+mod server;
+mod stage_models;
 
 // Edge zone: async, allocates, awaits.
-pub mod edge;
+mod edge;
 
 // Pure zone: takes bytes, text and time, returns values.
-pub mod protocol;
-pub mod session;
-pub mod text;
+mod protocol;
+mod session;
+mod text;
 
-pub mod audio;
+mod audio;
 
 // Real-time zone: plain threads, rings, atomics.
-pub mod message;
-pub mod unit;
+mod message;
+mod unit;
 
-pub mod rt;
-pub mod stage;
+mod rt;
+mod stage;
 
 // The networks.
-pub mod model;
+mod model;
 
 // Leaves: they import no other module, or few.
-pub mod clock;
-pub mod language;
-pub mod limits;
-pub mod sync;
+mod clock;
+mod language;
+mod limits;
+mod sync;
 
 // Before the start: settings, hardware profiles, model files.
-pub mod config;
-pub mod profile;
-pub mod store;
+mod config;
+mod profile;
+mod store;
 
 // Programs of their own: the client (`antiphon talk`) and the built-in language model (`antiphon llm`).
 #[cfg(feature = "builtin-llm")]
-pub mod llm_server;
-pub mod talk;
+mod llm_server;
+mod talk;
+
+/// The subcommands of the program, for `main`.
+pub mod program {
+    pub use crate::config::ServeArgs;
+    #[cfg(feature = "builtin-llm")]
+    pub use crate::llm_server::{LlmArgs, run as llm};
+    pub use crate::model::ort::disable_telemetry;
+    pub use crate::profile::{ProfileCommand, run as profile, validate};
+    pub use crate::rt::alloc::PhaseAllocator;
+    pub use crate::server::serve;
+    pub use crate::store::{ModelsCommand, run as models};
+    pub use crate::talk::{TalkArgs, run as talk};
+}
+
+#[doc(hidden)]
+pub mod door;

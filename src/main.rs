@@ -4,11 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use antiphon::config::ServeArgs;
-use antiphon::profile::ProfileCommand;
-use antiphon::rt::alloc::PhaseAllocator;
-use antiphon::store::ModelsCommand;
-use antiphon::talk::TalkArgs;
+use antiphon::program::{self, ModelsCommand, PhaseAllocator, ProfileCommand, ServeArgs, TalkArgs};
 use clap::{Parser, Subcommand};
 
 #[global_allocator]
@@ -42,7 +38,7 @@ enum Command {
     },
     /// Serve the built-in language model (started by `serve`)
     #[cfg(feature = "builtin-llm")]
-    Llm(antiphon::llm_server::LlmArgs),
+    Llm(program::LlmArgs),
 }
 
 /// Log filter without `ANTIPHON_LOG`. llama.cpp's own lines are logged only if they are errors.
@@ -50,7 +46,7 @@ const LOG_FILTER: &str = "info,llama-cpp-2=error,llama_cpp_2=error";
 
 fn main() -> ExitCode {
     // First, while this is the only thread. If it fails, the library is not opened, and that error is reported.
-    let _ = antiphon::model::ort::disable_telemetry();
+    let _ = program::disable_telemetry();
     let filter = tracing_subscriber::EnvFilter::try_from_env("ANTIPHON_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOG_FILTER));
     let ansi = std::io::stderr().is_terminal();
@@ -68,13 +64,13 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Serve(args) => antiphon::server::serve(&args)?,
-        Command::Talk(args) => antiphon::talk::run(args)?,
-        Command::Models(command) => antiphon::store::run(command)?,
-        Command::Profile(command) => antiphon::profile::run(command)?,
-        Command::Validate { files } => antiphon::profile::validate(&files)?,
+        Command::Serve(args) => program::serve(&args)?,
+        Command::Talk(args) => program::talk(args)?,
+        Command::Models(command) => program::models(command)?,
+        Command::Profile(command) => program::profile(command)?,
+        Command::Validate { files } => program::validate(&files)?,
         #[cfg(feature = "builtin-llm")]
-        Command::Llm(args) => antiphon::llm_server::run(&args)?,
+        Command::Llm(args) => program::llm(&args)?,
     }
     Ok(())
 }

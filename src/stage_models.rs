@@ -47,6 +47,7 @@ pub struct StageModels {
     /// Voices; empty if a server synthesises speech.
     pub tts: Vec<Box<dyn TtsModel>>,
     /// Detector of the end of a turn; `None` with fake stages. No stage asks it yet.
+    #[expect(dead_code, reason = "loaded, so that a missing file is found at the start")]
     pub turn: Option<Box<dyn TurnModel>>,
     /// Rate of the voice; with a server's voice, the rate that is asked for.
     pub voice_rate: SampleRate,

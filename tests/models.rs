@@ -16,21 +16,21 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use antiphon::audio::{Resampler, SampleRate, pcm};
-use antiphon::language::Language;
-use antiphon::model::moonshine::{Moonshine, MoonshinePaths};
-use antiphon::model::ort::{Graph, GraphOptions, Library, Provider, Terminate};
-use antiphon::model::piper::Piper;
-use antiphon::model::silero_vad::SileroVad;
-use antiphon::model::smart_turn::SmartTurn;
-use antiphon::model::{
+use antiphon::door::audio::{Resampler, SampleRate, pcm};
+use antiphon::door::language::Language;
+use antiphon::door::model::moonshine::{Moonshine, MoonshinePaths};
+use antiphon::door::model::ort::{Graph, GraphOptions, Library, Provider, Terminate};
+use antiphon::door::model::piper::Piper;
+use antiphon::door::model::silero_vad::SileroVad;
+use antiphon::door::model::smart_turn::SmartTurn;
+use antiphon::door::model::{
     DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, SttModel, TtsModel, TurnModel,
     VadModel,
 };
-use antiphon::rt::alloc::{AllocPhase, HeapCalls, PhaseAllocator};
-use antiphon::store::{Artefact, Cache};
-use antiphon::text::Phonemize;
-use antiphon::text::{WordErrors, word_errors};
+use antiphon::door::rt::alloc::{AllocPhase, HeapCalls, PhaseAllocator};
+use antiphon::door::store::{Artefact, Cache};
+use antiphon::door::text::Phonemize;
+use antiphon::door::text::{WordErrors, word_errors};
 
 #[global_allocator]
 static ALLOCATOR: PhaseAllocator<System> = PhaseAllocator(System);
@@ -53,7 +53,7 @@ fn model(artefact: Artefact) -> PathBuf {
         let cache = Cache::open(None).expect("a cache directory");
         let stages: Vec<_> =
             Artefact::ALL.iter().copied().filter(|artefact| *artefact != Artefact::LanguageModel).collect();
-        cache.fetch(&stages, &mut *antiphon::store::for_stderr()).expect("the models can be fetched");
+        cache.fetch(&stages, &mut *antiphon::door::store::for_stderr()).expect("the models can be fetched");
         cache
     });
     cache.path(artefact)

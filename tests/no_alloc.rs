@@ -20,7 +20,7 @@ use std::alloc::System;
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use antiphon::rt::alloc::{AllocPhase, HeapCalls, PhaseAllocator, foreign};
+use antiphon::door::rt::alloc::{AllocPhase, HeapCalls, PhaseAllocator, foreign};
 use serde_json::{Value, json};
 
 use client::Client;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use antiphon::clock;
-use antiphon::message::Moment;
+use antiphon::door::clock;
+use antiphon::door::message::Moment;
 use anyhow::{Context, bail, ensure};
 
 use crate::Lines;

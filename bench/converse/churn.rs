@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use antiphon::clock;
-use antiphon::message::Moment;
+use antiphon::door::clock;
+use antiphon::door::message::Moment;
 
 use crate::Lines;
 use crate::gauge::{Gauge, Lateness};

@@ -1,6 +1,6 @@
 //! Time to get a session, and time to be refused one.
 
-use antiphon::clock;
+use antiphon::door::clock;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use antiphon::clock;
+use antiphon::door::clock;
 use anyhow::bail;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
@@ -122,7 +122,7 @@ async fn flood(
 
 /// Returns the moment at which both of two events have come: the answer to the probe, before which the server has
 /// read all, and the end of the last utterance, before which its detector has taken all.
-async fn end_of_flood(mut receiver: Receiver) -> anyhow::Result<antiphon::message::Moment> {
+async fn end_of_flood(mut receiver: Receiver) -> anyhow::Result<antiphon::door::message::Moment> {
     let (mut is_read, mut is_heard) = (false, false);
     while !(is_read && is_heard) {
         // The first event may take as long as the flood; the other follows soon.

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use antiphon::clock;
-use antiphon::message::Moment;
+use antiphon::door::clock;
+use antiphon::door::message::Moment;
 use anyhow::bail;
 
 use crate::Lines;

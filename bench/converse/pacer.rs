@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use antiphon::clock;
-use antiphon::message::Moment;
+use antiphon::door::clock;
+use antiphon::door::message::Moment;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };

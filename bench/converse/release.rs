@@ -1,7 +1,7 @@
 //! Time from a client's leaving until its unit can be claimed again, measured over sockets.
 
-use antiphon::clock;
-use antiphon::message::Moment;
+use antiphon::door::clock;
+use antiphon::door::message::Moment;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

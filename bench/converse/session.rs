@@ -35,7 +35,7 @@ pub(crate) enum NoSession {
         /// Code of the close that follows the error event; `None` if none follows.
         close: Option<u16>,
         /// Moment at which the error event had come.
-        at: antiphon::message::Moment,
+        at: antiphon::door::message::Moment,
     },
     /// Any other error.
     Failed(anyhow::Error),
@@ -61,7 +61,7 @@ impl Session {
         let unreachable = |error: anyhow::Error| NoSession::Failed(error.context(target.url().to_owned()));
         let mut session = connected.map_err(unreachable)?;
         let first = session.next().await.map_err(NoSession::Failed)?;
-        let at = antiphon::clock::now();
+        let at = antiphon::door::clock::now();
         let event = Event::parse(&first).map_err(NoSession::Failed)?;
         match (event.kind(), &event.error) {
             ("session.created", _) => Ok(session),
@@ -79,7 +79,7 @@ impl Session {
     /// # Errors
     /// If the server gives no session.
     pub(crate) async fn ready(target: &Target) -> anyhow::Result<Self> {
-        let deadline = antiphon::clock::now() + RELEASE_LIMIT;
+        let deadline = antiphon::door::clock::now() + RELEASE_LIMIT;
         let mut session = loop {
             match Self::open(target).await {
                 Ok(session) => break session,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use antiphon::clock;
-use antiphon::message::Moment;
+use antiphon::door::clock;
+use antiphon::door::message::Moment;
 use anyhow::ensure;
 
 use crate::Lines;

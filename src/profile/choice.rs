@@ -115,7 +115,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::{Evidence, Isa};
+    use super::super::{Evidence, isa::Isa};
     use super::*;
 
     fn profile(name: &str, status: Status, cpu: Option<&str>, accelerator: Option<&str>) -> Profile {

@@ -21,14 +21,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use choice::{Choice, choose, embedded};
+pub use choice::Choice;
 pub use command::{ProfileCommand, run, validate};
-pub use count::{Count, Whole};
-pub use difference::{CLASS, Difference};
+pub use count::Whole;
 pub use error::{Problem, ProfileError};
-pub use isa::Isa;
 pub use machine::Machine;
-pub use plan::{Counts, ExecutionProvider, Nice, Plan};
+pub use plan::{Counts, Nice, Plan};
 
 /// Metrics that a budget may promise and that evidence may show, all in milliseconds, by the names that the
 /// benches print.

@@ -120,7 +120,7 @@ impl std::fmt::Display for Counts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::embedded;
+    use super::super::choice::embedded;
     use super::*;
 
     fn generic() -> Plan {

@@ -28,16 +28,13 @@ mod shallow;
 mod tool;
 mod wire;
 
-pub use audio_format::NamedFormat;
 pub use client_event::{ClientEvent, ClientEventKind};
 pub use decode::{Append, Decoded, Decoder};
 pub use encode::{AudioDelta, encode_audio_delta};
 pub(crate) use error::quoted;
 pub use error::{Fault, ProtocolError};
 pub use field::Patch;
-pub use id::{
-    ConversationId, EventId, EventIds, ItemId, ResponseId, SessionId, fresh_call_id, fresh_segment_id,
-};
+pub use id::{ConversationId, EventIds, ItemId, ResponseId, SessionId, fresh_call_id, fresh_segment_id};
 pub use item::{ClientItem, Content, Item, ItemBody, ItemStatus, Speaker};
 pub use output::{MaxTokens, Modality};
 pub use response_object::{

@@ -189,7 +189,6 @@ impl Serialize for OnlyPart {
 /// `part` of the content part events. Its types have no prefix, unlike those of an item's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the fields are those of the wire")]
 pub enum ContentPart {
     /// A spoken part.
     Audio { transcript: String },

@@ -56,7 +56,6 @@ pub enum TurnMode {
 /// Eagerness of `semantic_vad` to end an utterance that does not sound complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the words of the wire")]
 pub enum Eagerness {
     Low,
     Medium,
@@ -85,7 +84,6 @@ impl Default for TurnDetection {
 
 /// Changes to [`TurnDetection`]. The fields of the other mode are ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the fields are those of TurnDetection")]
 pub struct TurnDetectionUpdate {
     /// Mode with its defaults, which apply if the mode changes. Required when turn detection is off.
     pub mode: Option<TurnMode>,
@@ -117,7 +115,6 @@ pub enum Truncation {
 
 /// Changes to the transcription settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are those of the wire")]
 pub struct TranscriptionUpdate {
     pub model: Patch<String>,
     pub language: Patch<Option<String>>,
@@ -127,7 +124,6 @@ pub struct TranscriptionUpdate {
 /// The changes of one `session.update`. Every value is in its range; only the checks that depend on the session's
 /// present state are still open. Unknown fields are ignored, and so is `model`, which is fixed.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the fields are those of SessionObject")]
 pub struct SessionUpdate {
     pub kind: Option<SessionKind>,
     /// True if `audio.input` or `audio` is `null`: all its fields are as in a new session.

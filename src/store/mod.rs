@@ -19,8 +19,8 @@ mod pip;
 mod progress;
 
 pub use cache::Cache;
-pub use command::{CacheArgument, ModelsCommand, run};
+pub use command::{ModelsCommand, run};
 pub use error::StoreError;
-pub use manifest::{Architecture, Artefact, Entry, Role, Wheel};
+pub use manifest::Artefact;
 pub use model_set::{ModelSet, WhenMissing};
-pub use progress::{Progress, Quiet, for_stderr};
+pub use progress::for_stderr;

@@ -25,12 +25,6 @@ pub struct Speakable {
 }
 
 impl Speakable {
-    /// Creates a converter at the start of an answer.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Writes the text to read for `clause` into `out`, which is cleared first. A clause that starts a line starts with
     /// `'\n'`, as those of [`super::ClauseSplitter`] do. `out` is left empty if there is nothing to speak.
     pub fn clause(&mut self, clause: &str, out: &mut String) {
@@ -169,8 +163,8 @@ mod tests {
 
     /// Returns the spoken pieces of a text that arrives in `deltas`.
     fn spoken_of<'a>(deltas: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-        let mut splitter = ClauseSplitter::new();
-        let mut speakable = Speakable::new();
+        let mut splitter = ClauseSplitter::default();
+        let mut speakable = Speakable::default();
         let mut spoken = Vec::new();
         let mut out = String::new();
         let mut take = |piece: &str| {

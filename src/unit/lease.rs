@@ -10,7 +10,7 @@ use crate::sync::PortGuard;
 
 /// A claimed unit and its edge port. It cannot be cloned:
 /// ```compile_fail
-/// fn twice(lease: antiphon::unit::UnitLease) -> (antiphon::unit::UnitLease, antiphon::unit::UnitLease) {
+/// fn twice(lease: antiphon::door::unit::UnitLease) -> (antiphon::door::unit::UnitLease, antiphon::door::unit::UnitLease) {
 ///     (lease.clone(), lease)
 /// }
 /// ```

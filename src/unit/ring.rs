@@ -18,8 +18,8 @@
 //! empty turns to other work, or sleeps on its own bell.
 //!
 //! ```
-//! # use antiphon::message::{AudioIn, CommitId, Envelope, Epoch, UnitId};
-//! # use antiphon::unit::{PushError, Ringer, StageBell, ring};
+//! # use antiphon::door::message::{AudioIn, CommitId, Envelope, Epoch, UnitId};
+//! # use antiphon::door::unit::{PushError, Ringer, StageBell, ring};
 //! # let bell = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(1, 1))) };
 //! let (unit, epoch) = (UnitId::new(0), Epoch::new(1));
 //! let (for_writer, for_reader) = (bell(), bell());
@@ -103,8 +103,8 @@ impl<T: RingItem> Producer<T> {
     /// rings as soon as they can be pushed and half of the ring is free.
     ///
     /// ```
-    /// # use antiphon::message::{AudioIn, CommitId, Epoch, UnitId};
-    /// # use antiphon::unit::{Ringer, StageBell, ring};
+    /// # use antiphon::door::message::{AudioIn, CommitId, Epoch, UnitId};
+    /// # use antiphon::door::unit::{Ringer, StageBell, ring};
     /// # let bell = || -> &'static StageBell { Box::leak(Box::new(StageBell::new(1, 1))) };
     /// # let (unit, epoch) = (UnitId::new(0), Epoch::new(1));
     /// # let for_writer = bell();

@@ -1,6 +1,6 @@
 //! The client's cuts of its audio make no difference, at any rate (RC-026).
 
-use antiphon::audio::{AudioFormat, SampleRate};
+use antiphon::door::audio::{AudioFormat, SampleRate};
 
 use crate::hearing_rig::{HearingRig, Turn};
 use crate::rng::Rng;

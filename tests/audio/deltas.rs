@@ -1,9 +1,9 @@
 //! The lengths of audio deltas (RC-068), and their format.
 
-use antiphon::audio::{AudioFormat, SampleRate};
-use antiphon::limits::DELTA_MS_MAX;
-use antiphon::message::{AnswerOut, AudioFrame, FRAME_SAMPLES, ResponseKey};
-use antiphon::protocol::{AudioDelta, EventIds, ItemId, ResponseId, encode_audio_delta};
+use antiphon::door::audio::{AudioFormat, SampleRate};
+use antiphon::door::limits::DELTA_MS_MAX;
+use antiphon::door::message::{AnswerOut, AudioFrame, FRAME_SAMPLES, ResponseKey};
+use antiphon::door::protocol::{AudioDelta, EventIds, ItemId, ResponseId, encode_audio_delta};
 
 use crate::signal::{FORMATS, from_wire, to_wire};
 use crate::speaking_rig::{Delta, SpeakingRig, expected, joined};

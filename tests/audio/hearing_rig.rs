@@ -1,16 +1,16 @@
 //! A client's way in: append messages → decoder → uplink → VAD stage → the audio for STT.
 
-use antiphon::audio::AudioFormat;
-use antiphon::edge::inbound::uplink::Uplink;
-use antiphon::limits::PENDING_SAMPLES_MAX;
-use antiphon::message::{
+use antiphon::door::audio::AudioFormat;
+use antiphon::door::edge::inbound::uplink::Uplink;
+use antiphon::door::limits::PENDING_SAMPLES_MAX;
+use antiphon::door::message::{
     AudioIn, CommitId, Envelope, Moment, SPEECH_FRAME_SAMPLES, SpeechItem, UtteranceId, VadEvent, VadMode,
     VadSettings,
 };
-use antiphon::model::fake::EnergyVad;
-use antiphon::protocol::{Decoded, Decoder};
-use antiphon::stage::{Deadlines, Stage, VadStage};
-use antiphon::unit::{UnitLease, UnitSlab};
+use antiphon::door::model::fake::EnergyVad;
+use antiphon::door::protocol::{Decoded, Decoder};
+use antiphon::door::stage::{Deadlines, Stage, VadStage};
+use antiphon::door::unit::{UnitLease, UnitSlab};
 use axum::extract::ws::Utf8Bytes;
 
 use crate::signal::to_wire;

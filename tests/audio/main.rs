@@ -14,8 +14,8 @@ mod deltas;
 mod rates;
 mod resampling;
 
-use antiphon::audio::{Resampler, SampleRate};
-use antiphon::unit::{Bell, Bells, EdgeBell, StageBell, UnitSlab};
+use antiphon::door::audio::{Resampler, SampleRate};
+use antiphon::door::unit::{Bell, Bells, EdgeBell, StageBell, UnitSlab};
 
 /// Returns units that no other thread works on.
 fn slab(units: usize, voice_rate: SampleRate) -> &'static UnitSlab {

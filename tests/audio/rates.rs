@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use antiphon::audio::{AudioFormat, SampleRate};
-use antiphon::limits::COMMIT_MS_MIN;
-use antiphon::message::{VadMode, VadSettings};
+use antiphon::door::audio::{AudioFormat, SampleRate};
+use antiphon::door::limits::COMMIT_MS_MIN;
+use antiphon::door::message::{VadMode, VadSettings};
 
 use crate::cuts::{WINDOW_MS, are_the_recording};
 use crate::hearing_rig::HearingRig;

@@ -1,7 +1,7 @@
 //! Chunk borders leave no trace in a resampled stream, in and out (RC-027).
 
-use antiphon::audio::{AudioFormat, SampleRate};
-use antiphon::message::ResponseKey;
+use antiphon::door::audio::{AudioFormat, SampleRate};
+use antiphon::door::message::ResponseKey;
 
 use crate::hearing_rig::HearingRig;
 use crate::signal::{largest_difference_dbfs, line_dbfs, sampled, sine_at};

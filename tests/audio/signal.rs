@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 use std::ops::Range;
 
-use antiphon::audio::{AudioFormat, SampleRate};
+use antiphon::door::audio::{AudioFormat, SampleRate};
 
 /// Formats that a client may send and ask for.
 pub(crate) const FORMATS: [AudioFormat; 6] = [

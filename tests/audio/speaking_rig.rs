@@ -1,14 +1,14 @@
 //! A client's way out: clauses → TTS stage with a voice that hums → downlink → deltas.
 
-use antiphon::audio::{Resampler, SampleRate, pcm};
-use antiphon::edge::inbound::downlink::{Downlink, Pulled};
-use antiphon::limits::READY_SAMPLES_MAX;
-use antiphon::message::{
+use antiphon::door::audio::{Resampler, SampleRate, pcm};
+use antiphon::door::edge::inbound::downlink::{Downlink, Pulled};
+use antiphon::door::limits::READY_SAMPLES_MAX;
+use antiphon::door::message::{
     AnswerEvent, AnswerIn, AnswerStamp, FinishReason, Moment, ResponseKey, TextChunk, TokenUsage, TtsSettings,
 };
-use antiphon::model::{ModelError, Speech, SpeechSource, TtsModel};
-use antiphon::stage::{Deadlines, Stage, TtsStage};
-use antiphon::unit::{UnitLease, UnitSlab};
+use antiphon::door::model::{ModelError, Speech, SpeechSource, TtsModel};
+use antiphon::door::stage::{Deadlines, Stage, TtsStage};
+use antiphon::door::unit::{UnitLease, UnitSlab};
 
 use crate::signal::sine_at;
 use crate::slab;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use antiphon::edge::outbound::http::CallError;
-use antiphon::edge::outbound::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatStream, ChatTimeouts};
-use antiphon::message::{ChatMessage, ChatRequest, FinishReason, RateLimits, TokenUsage};
+use antiphon::door::edge::outbound::http::CallError;
+use antiphon::door::edge::outbound::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatStream, ChatTimeouts};
+use antiphon::door::message::{ChatMessage, ChatRequest, FinishReason, RateLimits, TokenUsage};
 use serde_json::{Value, json};
 
 use crate::scripted_server::{ScriptedServer, Step};

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use antiphon::config::DEFAULT_INSTRUCTIONS;
-use antiphon::edge::outbound::http::CallError;
-use antiphon::edge::outbound::llm::{
+use antiphon::door::config::DEFAULT_INSTRUCTIONS;
+use antiphon::door::edge::outbound::http::CallError;
+use antiphon::door::edge::outbound::llm::{
     ChatClient, ChatDelta, ChatEndpoint, ChatStream, ChatTimeouts, failure_code, failure_detail,
 };
-use antiphon::edge::outbound::llm_process::{LlmProcess, LlmProcessError, LlmProcessSettings};
-use antiphon::message::{
+use antiphon::door::edge::outbound::llm_process::{LlmProcess, LlmProcessError, LlmProcessSettings};
+use antiphon::door::message::{
     Caller, ChatMessage, ChatRequest, Epoch, FailureCode, FinishReason, Rank, TokenUsage, UnitId,
 };
-use antiphon::store::{Artefact, Cache, for_stderr};
+use antiphon::door::store::{Artefact, Cache, for_stderr};
 use serde_json::{Value, json};
 
 /// Longer than anything here takes on a busy machine; reached only by a hang.

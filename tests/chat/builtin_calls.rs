@@ -1,7 +1,7 @@
 //! The built-in server's function calls, by the real model.
 
-use antiphon::edge::outbound::llm::ChatEndpoint;
-use antiphon::message::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, ToolChoice};
+use antiphon::door::edge::outbound::llm::ChatEndpoint;
+use antiphon::door::message::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, ToolChoice};
 use serde_json::{Value, json};
 
 use crate::answer::Answer;

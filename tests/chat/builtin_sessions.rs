@@ -1,7 +1,7 @@
 //! The built-in server among several sessions: whose turn it is, and what it remembers for whom.
 
-use antiphon::edge::outbound::llm::{ChatDelta, ChatStream};
-use antiphon::message::{Caller, ChatMessage, ChatRequest, Rank, TokenUsage};
+use antiphon::door::edge::outbound::llm::{ChatDelta, ChatStream};
+use antiphon::door::message::{Caller, ChatMessage, ChatRequest, Rank, TokenUsage};
 use serde_json::json;
 use tokio::task::JoinSet;
 

@@ -1,9 +1,9 @@
 //! Function calls and rate limits of a chat completions stream (RC-024).
 
-use antiphon::message::{
+use antiphon::door::message::{
     ChatMessage, ChatRequest, FinishReason, FunctionCall, FunctionTool, ReasoningEffort, ToolChoice,
 };
-use antiphon::message::{RateLimit, RateLimits};
+use antiphon::door::message::{RateLimit, RateLimits};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, DONE, body, client, delta, delta_of, finish, request};

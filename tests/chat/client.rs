@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use antiphon::edge::outbound::http::CallError;
-use antiphon::edge::outbound::llm::{
+use antiphon::door::edge::outbound::http::CallError;
+use antiphon::door::edge::outbound::llm::{
     ChatClient, ChatDelta, ChatEndpoint, ChatTimeouts, failure_code, failure_detail,
 };
-use antiphon::message::{Caller, ChatRequest, Epoch, FailureCode, FinishReason, Rank, TokenUsage, UnitId};
+use antiphon::door::message::{
+    Caller, ChatRequest, Epoch, FailureCode, FinishReason, Rank, TokenUsage, UnitId,
+};
 use serde_json::json;
 use tokio::sync::watch;
 

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use antiphon::model::llama::{
+use antiphon::door::model::llama::{
     Completion, CompletionSink, CompletionUsage, End, Engine, EngineSettings, Limit, Sampling, Weights,
 };
 
-use antiphon::message::{Caller, Rank};
+use antiphon::door::message::{Caller, Rank};
 
 use crate::builtin::{gguf, spoken};
 

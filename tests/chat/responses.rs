@@ -1,9 +1,11 @@
 //! The responses API: what is sent, and that its stream gives the same answers as that of chat completions.
 
-use antiphon::config::LlmApi;
-use antiphon::edge::outbound::http::CallError;
-use antiphon::edge::outbound::llm::{ChatClient, ChatEndpoint, ChatTimeouts, failure_code, failure_detail};
-use antiphon::message::{
+use antiphon::door::config::LlmApi;
+use antiphon::door::edge::outbound::http::CallError;
+use antiphon::door::edge::outbound::llm::{
+    ChatClient, ChatEndpoint, ChatTimeouts, failure_code, failure_detail,
+};
+use antiphon::door::message::{
     ChatMessage, ChatRequest, FailureCode, FinishReason, FunctionCall, FunctionTool, ReasoningEffort,
     TokenUsage, ToolChoice, UserPart,
 };

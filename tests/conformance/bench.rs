@@ -3,15 +3,17 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use antiphon::audio::SampleRate;
-use antiphon::language::Language;
-use antiphon::limits::APPEND_BYTES_MAX;
-use antiphon::message::{
+use antiphon::door::audio::SampleRate;
+use antiphon::door::language::Language;
+use antiphon::door::limits::APPEND_BYTES_MAX;
+use antiphon::door::message::{
     ChatMessage, ChatRequest, FunctionCall, Moment, ReasoningEffort, ResponseKey, TextChunk, ToolChoice,
     UserPart, VadMode,
 };
-use antiphon::protocol::{Append, Decoded, Decoder, EventIds, Fault, ProtocolError, encode_audio_delta};
-use antiphon::session::{Command, Input, Output, Session, SessionConfig};
+use antiphon::door::protocol::{
+    Append, Decoded, Decoder, EventIds, Fault, ProtocolError, encode_audio_delta,
+};
+use antiphon::door::session::{Command, Input, Output, Session, SessionConfig};
 use serde_json::{Value, json};
 
 /// One output of a session.

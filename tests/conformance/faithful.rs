@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use antiphon::message::{
+use antiphon::door::message::{
     AnswerEvent, CommitId, FailureCode, FinishReason, ResponseKey, SttEvent, TextChunk, TokenUsage,
     UtteranceId, VadEvent, text_chunks,
 };
-use antiphon::session::{Input, SessionConfig};
+use antiphon::door::session::{Input, SessionConfig};
 use proptest::prelude::*;
 use serde_json::Value;
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use antiphon::language::Language;
-use antiphon::message::{
+use antiphon::door::language::Language;
+use antiphon::door::message::{
     AnswerEvent, CallPiece, CommitId, FailureCode, FinishReason, ResponseKey, SttEvent, TextChunk,
     TokenUsage, UtteranceId, VadEvent,
 };
-use antiphon::session::{Input, SessionConfig};
+use antiphon::door::session::{Input, SessionConfig};
 use proptest::prelude::*;
 use proptest::sample::select;
 

@@ -21,13 +21,13 @@
 
 use std::time::Duration;
 
-use antiphon::audio::SampleRate;
-use antiphon::language::Language;
-use antiphon::message::{
+use antiphon::door::audio::SampleRate;
+use antiphon::door::language::Language;
+use antiphon::door::message::{
     AnswerEvent, CallPiece, CommitId, FailureCode, FinishReason, RateLimit, RateLimits, ResponseKey,
     SttEvent, TextChunk, TokenUsage, UtteranceId, VadEvent, text_chunks,
 };
-use antiphon::session::{Input, SessionConfig};
+use antiphon::door::session::{Input, SessionConfig};
 use serde_json::{Map, Value};
 
 use crate::bench::{Bench, Seen};

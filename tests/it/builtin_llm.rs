@@ -1,6 +1,6 @@
 //! The built-in language model among several sessions: everybody is answered, and nobody learns of another.
 
-use antiphon::config::DEFAULT_INSTRUCTIONS;
+use antiphon::door::config::DEFAULT_INSTRUCTIONS;
 use serde_json::{Value, json};
 
 use crate::client::Client;

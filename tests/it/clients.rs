@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use antiphon::audio::SampleRate;
-use antiphon::talk::{Recording, store};
+use antiphon::door::audio::SampleRate;
+use antiphon::door::talk::{Recording, store};
 
 use crate::installed::{Client, utf8};
 use crate::llm::ScriptedLlm;

@@ -1,6 +1,6 @@
 //! Audio formats of a session, in and out, through a real server (RC-016, RC-028).
 
-use antiphon::audio::{AudioFormat, Law, SampleRate};
+use antiphon::door::audio::{AudioFormat, Law, SampleRate};
 use serde_json::{Value, json};
 
 use crate::client::{Client, base64_of};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use antiphon::text::word_errors;
+use antiphon::door::text::word_errors;
 use tokio::task::JoinSet;
 
 use crate::llm::ScriptedLlm;

@@ -1,8 +1,8 @@
 //! The scripted model server itself: what the other tests rely on.
 
-use antiphon::config::LlmApi;
-use antiphon::edge::outbound::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatTimeouts};
-use antiphon::message::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, ToolChoice};
+use antiphon::door::config::LlmApi;
+use antiphon::door::edge::outbound::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatTimeouts};
+use antiphon::door::message::{ChatMessage, ChatRequest, FunctionCall, FunctionTool, ToolChoice};
 use clap::ValueEnum;
 
 use crate::llm::{Api, Script, ScriptedCall, ScriptedLlm};

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antiphon::text::{WordErrors, word_errors};
+use antiphon::door::text::{WordErrors, word_errors};
 use serde_json::{Value, json};
 
 use crate::client::Client;

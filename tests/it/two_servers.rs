@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use antiphon::audio::SampleRate;
-use antiphon::talk::Recording;
+use antiphon::door::audio::SampleRate;
+use antiphon::door::talk::Recording;
 
 use crate::client::Client;
 use crate::server::Server;

@@ -1,29 +1,19 @@
 //! Nothing is public that nobody uses: each public name of the library occurs in another file.
 //!
-//! The compiler sees unused names only where they are private. Names are compared, not meanings: a second thing of the
-//! same name hides an unused one. A type that a public function takes or gives counts as used.
+//! The compiler finds an item that nothing calls, but not an item that is offered to other modules and used in its own
+//! alone. Names are compared, not meanings: a second item of the same name hides an unused one. A type that a public
+//! function takes or gives counts as used.
 
 use std::collections::BTreeSet;
 
 use crate::source::{Source, Token, all_tokens, files, library, read, tidy, tokens};
 
 /// Public names that occur in no other file: where they stand below `src/`, and why they may.
-const UNUSED: &[(&str, &[&str], &str)] = &[
-    ("model/fake.rs", &["FakeTurn"], "the fake of Smart Turn, which is not wired to the stages yet"),
-    (
-        "profile/machine.rs",
-        &[
-            "cores_physical",
-            "l3_bytes",
-            "numa_nodes",
-            "accelerator_memory_bytes",
-            "rustc",
-            "driver",
-            "microcode",
-        ],
-        "read and written by name, in the section of a profile",
-    ),
-];
+const UNUSED: &[(&str, &[&str], &str)] = &[(
+    "profile/machine.rs",
+    &["cores_physical", "l3_bytes", "numa_nodes", "accelerator_memory_bytes", "rustc", "driver", "microcode"],
+    "read and written by name, in the section of a profile",
+)];
 
 /// The public names that `tokens` declare, with their lines: items and fields. Modules are not among them.
 fn public_names<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
@@ -93,6 +83,25 @@ fn unused(library: &[Source], users: &[String]) -> Vec<(String, String)> {
         }
     }
     found
+}
+
+/// Names that `door` gives out and that `users` do not name.
+fn unused_at_the_door(door: &str, users: &[String]) -> Vec<String> {
+    let tokens = all_tokens(door);
+    let ends = |token: &str| matches!(token, "," | "}" | ";");
+    let given = tokens.windows(2).filter(|pair| ends(pair[1].1) && !ends(pair[0].1)).map(|pair| pair[0].1);
+    let used: BTreeSet<_> = users.iter().flat_map(|text| used_names(&all_tokens(text))).collect();
+    given.filter(|name| !used.contains(name)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_door_gives_out_what_tests_and_benches_use() {
+    let users: Vec<_> = ["tests", "bench"].iter().flat_map(|folder| files(folder, "rs")).collect();
+    let users: Vec<_> = users.iter().map(|path| read(path)).chain([read("src/unit/ring.rs")]).collect();
+    let unused = unused_at_the_door(&read("src/door.rs"), &users);
+    tidy(unused.iter().map(|name| format!("src/door.rs: {name}: no test and no bench uses it")));
+    let door = "pub mod a { pub use crate::a::{B, c}; }\npub use crate::D;";
+    assert_eq!(unused_at_the_door(door, &["use antiphon::door::a::B; c();".to_owned()]), ["D"]);
 }
 
 #[test]

@@ -5,10 +5,10 @@
 use crate::source::{files, read, tidy};
 
 /// Documentation comments of a thousand that may begin with one of [`RELATIVES`].
-const RELATIVE_PER_MILLE_MAX: usize = 148;
+const RELATIVE_PER_MILLE_MAX: usize = 2;
 
 /// Documentation comments that may be one word.
-const ONE_WORD_MAX: usize = 72;
+const ONE_WORD_MAX: usize = 0;
 
 /// Words with which a sentence begins that does not name its subject.
 const RELATIVES: [&str; 9] = ["what", "who", "whoever", "whether", "which", "where", "when", "why", "how"];

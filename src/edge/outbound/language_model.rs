@@ -66,7 +66,8 @@ pub enum LanguageModel {
     Child {
         /// Client of the process.
         client: ChatClient,
-        /// The process.
+        /// The process; dropping the value ends the process.
+        #[expect(dead_code, reason = "held for its end")]
         child: LlmProcess,
         /// Tokens of prompt and answer together.
         context: u32,

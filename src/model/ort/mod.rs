@@ -28,9 +28,9 @@ mod telemetry;
 mod tensor;
 mod terminate;
 
-pub use bound::{Bound, BoundElement, Dim};
+pub use bound::{Bound, Dim};
 pub use graph::{Graph, GraphOptions, Port, Provider};
 pub use library::Library;
 pub use telemetry::disable_telemetry;
-pub use tensor::{Element, ElementType, Shape, Tensor, Value, length_of};
+pub use tensor::{ElementType, Tensor, Value, length_of};
 pub use terminate::Terminate;

@@ -331,12 +331,6 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// Returns the elements that the shape covers.
-    #[must_use]
-    pub fn data(&self) -> &[T] {
-        &self.buffer.as_slice()[..self.shape.elements()]
-    }
-
     /// Returns the elements that the shape covers, for writing.
     #[must_use]
     pub fn data_mut(&mut self) -> &mut [T] {

@@ -18,7 +18,7 @@ use reqwest::{Method, RequestBuilder};
 use super::http::{ApiBase, CONNECT_WAIT, CallError, HttpClient, Reply, within};
 
 pub use recogniser::{Recogniser, Recognition};
-pub use synthesiser::{Synthesiser, VoiceStream};
+pub use synthesiser::Synthesiser;
 pub use voice_names::{VoiceNames, VoiceNamesError};
 
 /// Wait for any answer to a request that only checks for the server.
