@@ -51,7 +51,7 @@ pub struct Profile {
     pub schema: Whole<1, 1>,
     /// Name and standing of the profile.
     pub meta: Meta,
-    /// The machine; `auto` chooses the profile only if the keys of [`CLASS`] that are present fit.
+    /// The machine; `auto` chooses the profile only if the keys of [`CLASS`](difference::CLASS) that are present fit.
     #[serde(default)]
     pub machine: Machine,
     /// Numbers of units, workers and threads, and further choices.

@@ -14,7 +14,7 @@
 //! The voice reads American English. Texts in other languages that use Latin, Greek or Cyrillic letters are read as an
 //! American would read them; a stretch in another script is named ("some Chinese text"), not skipped.
 //!
-//! [`word_errors`] counts the wrong words of a transcript, for tests and benches.
+//! [`word_errors()`] counts the wrong words of a transcript, for tests and benches.
 
 mod abbreviation;
 mod amount;

@@ -11,7 +11,7 @@ pub(super) enum Kind {
     Nothing,
 }
 
-/// Signs that are no letters and have a reading, see [`super::normalise`].
+/// Signs that are no letters and have a reading, see [`super::normalise()`].
 const SIGNS: &str = "$€£¥₹₩₿%‰@&+−±×÷=≠≈<>≤≥→←↔⇒⇔^/#°§№√∞∑∆½¼¾⅓⅔⅛⅜⅝⅞²³¹⁰⁴⁵⁶⁷⁸⁹µ•·∙";
 
 /// Returns the treatment of `c`.

@@ -65,7 +65,7 @@ impl std::iter::Sum for WordErrors {
 ///
 /// Both texts are normalised first, so that only audible differences count:
 /// - case, punctuation, apostrophes, hyphens and accents do not count;
-/// - numbers, signs and abbreviations count as the words that [`normalise`] reads them as: "3:45 PM" is "three forty
+/// - numbers, signs and abbreviations count as the words that [`normalise()`] reads them as: "3:45 PM" is "three forty
 ///   five p m";
 /// - letters that are spelled are one word: "F B I", "F.B.I." and "FBI" are alike;
 /// - a compound may be written in up to three words: "to day", "back yard";

@@ -44,7 +44,7 @@ pub trait Phonemize: Send {
     ///
     /// `sentence` is text to read aloud as [`crate::text::Speakable`] leaves it, at most
     /// [`crate::limits::CLAUSE_BYTES_MAX`] bytes in the server and any length here; numbers and abbreviations are read
-    /// as [`crate::text::normalise`] writes them. Only symbols of [`is_voice_symbol`] are written, and no word is left
+    /// as [`crate::text::normalise()`] writes them. Only symbols of [`is_voice_symbol`] are written, and no word is left
     /// out. Text without a word appends nothing.
     fn phonemes(&mut self, sentence: &str, out: &mut String);
 }

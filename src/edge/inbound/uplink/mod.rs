@@ -197,7 +197,7 @@ fn write(
     }
 }
 
-/// Does the work of [`write`]. `decode` decodes the base64 of one frame of `FRAME_BYTES` bytes and returns the number
+/// Does the work of [`write()`]. `decode` decodes the base64 of one frame of `FRAME_BYTES` bytes and returns the number
 /// of samples.
 #[inline]
 fn write_frames<const FRAME_BYTES: usize>(
