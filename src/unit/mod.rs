@@ -35,8 +35,6 @@ pub use edge_port::EdgePort;
 pub use generation::GenerationCounter;
 pub use lease::UnitLease;
 pub use llm_port::LlmPort;
-#[cfg(test)]
-pub use ring::Consumer;
 pub use ring::{Producer, PushError, ring};
 pub use slab::{Bells, Unit, UnitSlab};
 pub use slot::SlotState;
@@ -45,3 +43,5 @@ pub use status::{Stamp, UnitCounters, UnitStatus};
 pub use stt_port::{Piece, SttPort, SttWork, push_transcript};
 pub use tts_port::{TtsPort, resample};
 pub use vad_port::{ItemHearing, OpenUtterance, VadPort, VadState};
+#[allow(unused_imports, reason = "the models of tests/loom name them")]
+pub use {free::FreeUnits, ring::Consumer, slot::SlotWord};
