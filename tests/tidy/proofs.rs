@@ -1,6 +1,6 @@
-//! The proofs that `tests/PEER.md` and `tests/CASES.md` name are there.
+//! The proofs that `tests/PEER.md` and `tests/CASES.md` name are there, and the mutants of `tests/loom` fit the source.
 
-use crate::source::{read, root, tidy};
+use crate::source::{files, read, root, tidy};
 
 const DOCUMENTS: [&str; 2] = ["tests/PEER.md", "tests/CASES.md"];
 
@@ -65,4 +65,46 @@ fn a_proof_that_is_gone_is_found() {
     for there in ["begin.jsonl", "it/pool", "realtime.py cancel", "session::prompt", "stt_failed"] {
         assert!(missing_proofs("x.md", &row(there)).is_empty(), "{there}");
     }
+}
+
+/// Hunks of `patch` whose old lines stand in no place of their file, which `read` reads, as `file: line of the patch`.
+fn stale_hunks(patch: &str, read: impl Fn(&str) -> String) -> Vec<String> {
+    let (mut stale, mut file, mut hunks) = (Vec::new(), "", Vec::<(String, String)>::new());
+    for line in patch.lines() {
+        if let Some(path) = line.strip_prefix("--- a/") {
+            file = path;
+        } else if line.starts_with("@@") {
+            hunks.push((format!("{file}: {line}"), String::new()));
+        } else if let Some((_, old)) = hunks.last_mut()
+            && let Some(kept) = line.strip_prefix(' ').or_else(|| line.strip_prefix('-'))
+        {
+            *old += kept;
+            old.push('\n');
+        }
+    }
+    for (place, old) in hunks {
+        let path = place.split(':').next().expect("a file stands first");
+        if old.is_empty() || !read(path).contains(&old) {
+            stale.push(place);
+        }
+    }
+    stale
+}
+
+#[test]
+fn the_mutants_fit_the_source() {
+    let patches = files("tests/loom/mutants", "patch");
+    assert!(!patches.is_empty(), "no mutants");
+    let stale = patches.iter().flat_map(|patch| {
+        let stale = stale_hunks(&read(patch), read);
+        stale.into_iter().map(move |place| format!("{patch} does not fit the source any more: {place}"))
+    });
+    tidy(stale);
+}
+
+#[test]
+fn a_mutant_that_does_not_fit_is_found() {
+    let patch = "Why.\n\n--- a/x.rs\n+++ b/x.rs\n@@ -1,3 +1,3 @@\n a\n-b\n+c\n d\n";
+    assert!(stale_hunks(patch, |_| "z\na\nb\nd\n".to_owned()).is_empty());
+    assert_eq!(stale_hunks(patch, |_| "a\nc\nd\n".to_owned()), ["x.rs: @@ -1,3 +1,3 @@"]);
 }
