@@ -297,7 +297,7 @@ impl Edge<'_> {
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
         let address = entrance.address();
-        let socket = entrance.open().await.map_err(system("listening socket"))?;
+        let socket = entrance.open().map_err(system("listening socket"))?;
         let listening = tokio::spawn(listener::listen(socket, shared, args.serve_endpoints, closed));
         println!("ready ws://{address}/v1/realtime units={} profile={}", slab.len(), profile.meta.name);
 
