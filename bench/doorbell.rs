@@ -10,7 +10,7 @@ use antiphon::door::audio::SampleRate;
 use antiphon::door::clock;
 use antiphon::door::message::{Moment, UnitId};
 use antiphon::door::rt::thread::ThreadSpec;
-use antiphon::door::stage::{Deadlines, Stage, WorkerSpec, spawn_worker};
+use antiphon::door::stage::{Deadlines, Stage, Urgency, WorkerSpec, spawn_worker};
 use antiphon::door::unit::{Bells, EdgeBell, StageBell, UnitSlab};
 use serde_json::json;
 
@@ -28,15 +28,22 @@ static RAN_AT: AtomicU64 = AtomicU64::new(0);
 struct Noting;
 
 impl Stage for Noting {
-    fn units_max(&self) -> usize {
+    fn candidates_max(&self) -> usize {
         1
     }
 
-    fn work(&mut self, _: &'static UnitSlab, _: &[UnitId], _: Moment, _: &mut Deadlines) {
-        RAN_AT.store(clock::now().nanos(), Ordering::Release);
+    fn rows_max(&self) -> usize {
+        1
     }
 
-    fn recover(&mut self, _: &'static UnitSlab, _: &[UnitId]) {}
+    fn prepare(&mut self, _: &'static UnitSlab, _: UnitId, _: Moment, _: &mut Deadlines) -> Option<Urgency> {
+        RAN_AT.store(clock::now().nanos(), Ordering::Release);
+        None
+    }
+
+    fn call(&mut self, _: &'static UnitSlab, _: &[UnitId]) {}
+
+    fn recover(&mut self, _: &'static UnitSlab, _: UnitId) {}
 }
 
 fn main() {

@@ -11,12 +11,12 @@ mod report;
 use std::path::Path;
 
 use antiphon::door::audio::{Resampler, SampleRate, pcm};
-use antiphon::door::limits::CLAUSE_SAMPLES_MAX;
+use antiphon::door::limits::{CLAUSE_TEXT_BYTES, MADE_MAX};
 use antiphon::door::model::espeak::Espeak;
 use antiphon::door::model::moonshine::{Moonshine, MoonshinePaths};
 use antiphon::door::model::ort::{GraphOptions, Library};
 use antiphon::door::model::piper::Piper;
-use antiphon::door::model::{Speech, SpeechSource, SttModel, TtsModel};
+use antiphon::door::model::{Speech, SttModel, TtsModel};
 use antiphon::door::store::{Artefact, Cache, ModelSet, WhenMissing, for_stderr};
 use antiphon::door::text::{DictionaryPhonemizer, Phonemize, WordErrors, normalise, word_errors};
 use report::Series;
@@ -89,15 +89,13 @@ fn round_trip(kind: &str, piper: &mut Piper, moonshine: &mut Moonshine) -> WordE
     let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
     assert_eq!(lines.len(), 12, "{}", path.display());
     let sentences = if report::is_measurement() { lines.len() } else { 1 };
-    let pcm = Vec::with_capacity(CLAUSE_SAMPLES_MAX);
-    let mut speech = Speech { pcm, rate: piper.rate(), source: SpeechSource::Pcm };
+    let mut speech = Speech::new(CLAUSE_TEXT_BYTES, MADE_MAX, piper.rate());
     let mut heard = String::new();
     let mut errors = WordErrors::default();
     for line in &lines[..sentences] {
         let (sentence, words) = line.split_once('\t').expect("sentence, tab, words");
         for _ in 0..repeats() {
-            piper.synthesise(sentence, 1.0, SampleRate::HZ_24K, &|| false, &mut speech).expect("synthesis");
-            let audio = at_16k(&speech);
+            let audio = at_16k(&say(piper, sentence, &mut speech), speech.rate);
             moonshine.transcribe(&audio, &|| false, &mut heard).expect("recognition");
             errors += word_errors(words, &heard);
         }
@@ -105,11 +103,21 @@ fn round_trip(kind: &str, piper: &mut Piper, moonshine: &mut Moonshine) -> WordE
     errors
 }
 
-fn at_16k(speech: &Speech) -> Vec<i16> {
-    let mut resampler = Resampler::new(speech.rate, SampleRate::HZ_16K).expect("named rates");
+fn say(piper: &mut Piper, text: &str, speech: &mut Speech) -> Vec<f32> {
+    speech.clear();
+    speech.text.push_str(text);
+    piper.begin(1.0, SampleRate::HZ_24K, speech).expect("synthesis");
+    let mut pcm = Vec::new();
+    let mut sink = |piece: &[f32]| pcm.extend_from_slice(piece);
+    while piper.proceed(&|| false, speech, &mut sink).expect("synthesis") {}
+    pcm
+}
+
+fn at_16k(samples: &[f32], rate: SampleRate) -> Vec<i16> {
+    let mut resampler = Resampler::new(rate, SampleRate::HZ_16K).expect("named rates");
     let mut audio = Vec::new();
     let mut sink = |block: &[f32]| audio.extend(block.iter().map(|sample| pcm::to_i16(*sample)));
-    resampler.push(&speech.pcm, &mut sink);
+    resampler.push(samples, &mut sink);
     resampler.finish(&mut sink);
     audio
 }

@@ -34,6 +34,8 @@ struct Pool {
     slab: &'static UnitSlab,
     leases: Vec<UnitLease>,
     deadlines: Deadlines,
+    /// Units of the last call.
+    called: Vec<UnitId>,
 }
 
 impl Pool {
@@ -44,7 +46,7 @@ impl Pool {
             Bells { vad: bell(), stt: bell().into(), tts: bell().into(), edge: Box::leak(Box::new(edge)) };
         let slab = UnitSlab::leak(units, bells, SampleRate::HZ_22K);
         let leases = (0..units).map(|_| UnitLease::claim(slab).expect("free")).collect();
-        Self { slab, leases, deadlines: Deadlines::new(units) }
+        Self { slab, leases, deadlines: Deadlines::new(units), called: Vec::with_capacity(units) }
     }
 
     /// Returns the first `units` units.
@@ -55,7 +57,15 @@ impl Pool {
     /// Returns the time that `stage` takes for the contents of the rings of `units`.
     fn work(&mut self, stage: &mut impl Stage, units: &[UnitId]) -> Duration {
         let begin = Instant::now();
-        stage.work(self.slab, units, Moment::default(), &mut self.deadlines);
+        self.called.clear();
+        for unit in units {
+            if stage.prepare(self.slab, *unit, Moment::default(), &mut self.deadlines).is_some() {
+                self.called.push(*unit);
+            }
+        }
+        for rows in self.called.chunks(stage.rows_max()) {
+            stage.call(self.slab, rows);
+        }
         begin.elapsed()
     }
 }
@@ -236,7 +246,7 @@ fn speak(pool: &mut Pool, stage: &mut TtsStage, clause: &str) -> Duration {
     }
     let ids = pool.ids(pool.leases.len());
     let mut spent = Duration::ZERO;
-    // One call synthesises; the next one sends as much as there is room for.
+    // One call makes the first piece of each clause; the next one sends it, and makes the second.
     for _ in 0..2 {
         spent += pool.work(stage, &ids);
     }

@@ -41,8 +41,8 @@ pub mod language {
 }
 pub mod limits {
     pub use crate::limits::{
-        APPEND_BYTES_MAX, AUDIO_IN_ITEMS, CLAUSE_SAMPLES_MAX, COMMIT_MS_MIN, DELTA_MS_MAX,
-        PENDING_SAMPLES_MAX, READY_SAMPLES_MAX,
+        APPEND_BYTES_MAX, AUDIO_IN_ITEMS, CLAUSE_TEXT_BYTES, COMMIT_MS_MIN, DELTA_MS_MAX, MADE_MAX,
+        PENDING_SAMPLES_MAX, PIECE_SAMPLES_MAX, READY_SAMPLES_MAX,
     };
 }
 pub mod message {
@@ -107,7 +107,9 @@ pub mod session {
     pub use crate::session::{Command, Input, Output, Session, SessionConfig};
 }
 pub mod stage {
-    pub use crate::stage::{Deadlines, Stage, SttStage, TtsStage, VadStage, WorkerSpec, spawn_worker};
+    pub use crate::stage::{
+        Deadlines, Stage, SttStage, TtsStage, Urgency, VadStage, WorkerSpec, spawn_worker,
+    };
 }
 pub mod store {
     pub use crate::store::{Artefact, Cache, ModelSet, WhenMissing, for_stderr};

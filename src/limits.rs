@@ -24,8 +24,16 @@ pub const CLAUSE_BYTES_MAX: usize = 400;
 /// Longest audio of one clause: 400 bytes are about 70 words, 30 s at a slow voice's pace.
 pub const CLAUSE_SECONDS_MAX: usize = 40;
 
-/// Samples of one synthesised clause at the fastest model rate (24 kHz).
-pub const CLAUSE_SAMPLES_MAX: usize = CLAUSE_SECONDS_MAX * 24_000;
+/// Room for the text of a clause, and for its phonemes. Phonemes that do not fit grow the buffer once, inside the model
+/// call.
+pub const CLAUSE_TEXT_BYTES: usize = 1_024;
+
+/// Numbers that the voice makes of a clause before they are sound: 58 s of latent frames of a voice that is cut into
+/// pieces, or 40 s of samples at 24 kHz of another one.
+pub const MADE_MAX: usize = CLAUSE_SECONDS_MAX * 24_000;
+
+/// Most samples of one piece of a clause: 48 frames of a Piper voice, half a second.
+pub const PIECE_SAMPLES_MAX: usize = 48 * 256;
 
 /// Longest utterance that is kept in one piece; a longer one is transcribed in pieces.
 const UTTERANCE_SECONDS_MAX: usize = 30;
@@ -75,7 +83,7 @@ pub const RESAMPLE_SAMPLES: usize = 96;
 
 /// Samples at the session's rate that wait in TTS for room.
 pub const READY_SAMPLES_MAX: usize = FRAME_SAMPLES - 1 // not quite a frame
-    + 6 * RESAMPLE_SAMPLES // from the lowest rate of a voice, 8 kHz, to 48 kHz
+    + 6 * PIECE_SAMPLES_MAX // from the lowest rate of a voice, 8 kHz, to 48 kHz
     + 256; // the resampler's tail, 145 at most
 
 /// Capacity of VAD's half of `text_events`.
@@ -102,7 +110,7 @@ pub const ANSWER_IN_ITEMS: usize = 96;
 
 /// Capacity of `answer_out`, in frames of up to [`FRAME_SAMPLES`] and events between them; times at 24 kHz. The voice
 /// is ahead of the socket by this much.
-pub const ANSWER_OUT_ITEMS: usize = 96 // about two seconds of audio
+pub const ANSWER_OUT_ITEMS: usize = 350 // 7 s of audio, 3.5 s at 48 kHz: longer than a worker's calls for others
     + 16; // text and end events
 
 /// Longest audio of one `response.output_audio.delta`.
@@ -128,7 +136,7 @@ pub const PING_MS: u64 = 20_000;
 pub const SHUTDOWN_MS_MAX: u64 = 10_000;
 
 const _: () = {
-    assert!(CLAUSE_SAMPLES_MAX > FRAME_SAMPLES);
+    assert!(PIECE_SAMPLES_MAX > FRAME_SAMPLES);
     assert!(
         FRAME_SAMPLES as u64 <= SampleRate::HZ_8K.samples_in(DELTA_MS_MAX),
         "a delta holds a frame at every rate"
@@ -147,5 +155,6 @@ pub const fn bytes_per_unit() -> usize {
         + ANSWER_OUT_ITEMS * size_of::<Envelope<AnswerOut>>()
         + HISTORY_WINDOWS * SPEECH_FRAME_SAMPLES * size_of::<i16>() // VAD's look-back
         + UTTERANCE_SAMPLES_MAX * size_of::<i16>()                  // STT's utterance
-        + CLAUSE_SAMPLES_MAX * size_of::<f32>() // TTS's clause
+        + MADE_MAX * size_of::<f32>()                               // TTS's clause
+        + READY_SAMPLES_MAX * size_of::<i16>() // TTS's samples
 }

@@ -51,6 +51,8 @@ pub struct StageModels {
     pub turn: Option<Box<dyn TurnModel>>,
     /// Rate of the voice; with a server's voice, the rate that is asked for.
     pub voice_rate: SampleRate,
+    /// Reason why the voice is run whole, if it is.
+    pub voice_is_whole: Option<String>,
 }
 
 impl std::fmt::Debug for StageModels {
@@ -164,6 +166,7 @@ impl<'a> StageLoader<'a> {
             tts: (0..tts_workers).map(|_| Box::new(FakeTts) as Box<dyn TtsModel>).collect(),
             turn: None,
             voice_rate: SampleRate::HZ_24K,
+            voice_is_whole: None,
         }
     }
 
@@ -175,16 +178,17 @@ impl<'a> StageLoader<'a> {
             Some(_) => Vec::new(),
             None => moonshine(&library, files, &options, counts.stt_workers)?,
         };
-        let (tts, voice_rate) = match args.tts_url {
-            Some(_) => (Vec::new(), SampleRate::HZ_24K),
+        let voices = match args.tts_url {
+            Some(_) => Voices { models: Vec::new(), rate: SampleRate::HZ_24K, whole: None },
             None => piper(&library, files, &options, phonemizers)?,
         };
         Ok(StageModels {
             vad: silero(&library, &files.silero_vad, plan, counts)?,
             stt,
-            tts,
+            tts: voices.models,
             turn: Some(Box::new(SmartTurn::load(&library, &files.smart_turn, &options)?)),
-            voice_rate,
+            voice_rate: voices.rate,
+            voice_is_whole: voices.whole,
         })
     }
 }
@@ -236,19 +240,28 @@ fn moonshine(
     Ok(boxed(first, others, |model| Box::new(model) as Box<dyn SttModel>))
 }
 
-/// Loads one voice for each of `phonemizers`. Returns the voices and their rate.
+/// The instances of one voice.
+struct Voices {
+    models: Vec<Box<dyn TtsModel>>,
+    rate: SampleRate,
+    /// Reason why the voice is run whole, if it is.
+    whole: Option<String>,
+}
+
+/// Loads one instance of the voice for each of `phonemizers`.
 fn piper(
     library: &Arc<Library>,
     files: &ModelSet,
     options: &GraphOptions,
     phonemizers: Vec<Box<dyn Phonemize>>,
-) -> Result<(Vec<Box<dyn TtsModel>>, SampleRate), ModelError> {
+) -> Result<Voices, ModelError> {
     let mut phonemizers = phonemizers.into_iter();
     let first = phonemizers.next().expect("counts are never zero");
     let first = Piper::load(library, &files.piper_voice, &files.piper_config, options, first)?;
-    let rate = first.rate();
+    let (rate, whole) = (first.rate(), first.whole_because().map(str::to_owned));
     let others = phonemizers.map(|phonemizer| first.share(phonemizer)).collect::<Result<Vec<_>, _>>()?;
-    Ok((boxed(first, others, |model| Box::new(model) as Box<dyn TtsModel>), rate))
+    let models = boxed(first, others, |model| Box::new(model) as Box<dyn TtsModel>);
+    Ok(Voices { models, rate, whole })
 }
 
 fn phonemizers(kind: Phonemizer, workers: u16) -> Result<Vec<Box<dyn Phonemize>>, StageModelsError> {

@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use antiphon::door::audio::{Resampler, SampleRate, pcm};
 use antiphon::door::language::Language;
+use antiphon::door::limits::PIECE_SAMPLES_MAX;
 use antiphon::door::model::moonshine::{Moonshine, MoonshinePaths};
 use antiphon::door::model::ort::{Graph, GraphOptions, Library, Provider, Terminate};
 use antiphon::door::model::piper::Piper;
@@ -146,8 +147,31 @@ fn piper() -> Piper {
 }
 
 fn speech(samples: usize) -> Speech {
-    Speech { pcm: Vec::with_capacity(samples), rate: SampleRate::HZ_8K, source: SpeechSource::Pcm }
+    Speech::new(1_024, samples, SampleRate::HZ_8K)
 }
+
+/// Speaks `text`; returns its samples.
+fn say(
+    piper: &mut Piper,
+    text: &str,
+    speed: f32,
+    stale: &dyn Fn() -> bool,
+    speech: &mut Speech,
+) -> Result<Vec<f32>, ModelError> {
+    let mut pcm = Vec::with_capacity(PCM_SAMPLES);
+    speech.clear();
+    speech.text.push_str(text);
+    piper.begin(speed, SampleRate::HZ_24K, speech)?;
+    let mut sink = |piece: &[f32]| {
+        assert!(piece.len() <= PIECE_SAMPLES_MAX);
+        pcm.extend_from_slice(piece);
+    };
+    while piper.proceed(stale, speech, &mut sink)? {}
+    Ok(pcm)
+}
+
+/// Room for the longest text of these tests.
+const PCM_SAMPLES: usize = 2_000_000;
 
 /// The probability for each window of `audio`.
 fn score(vad: &mut SileroVad, stream: &mut DetectorStream, audio: &[i16]) -> Vec<f32> {
@@ -254,9 +278,11 @@ fn runs_of_fixed_shape_make_no_heap_call() {
         assert_eq!(language, Some(Language::english()));
     });
     assert_eq!(calls, 0, "recognition");
-    let (mut piper, mut speech) = (piper(), speech(500_000));
+    let (mut piper, mut speech, mut pcm) = (piper(), speech(500_000), Vec::with_capacity(PCM_SAMPLES));
     let calls = heap_calls(|| {
-        piper.synthesise(SENTENCES[0].0, 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
+        speech.text.push_str(SENTENCES[0].0);
+        piper.begin(1.0, SampleRate::HZ_24K, &mut speech).unwrap();
+        while piper.proceed(&|| false, &mut speech, &mut |piece| pcm.extend_from_slice(piece)).unwrap() {}
     });
     assert_eq!(calls, 0, "voice");
     let mut resampler = Resampler::new(SampleRate::HZ_24K, SampleRate::HZ_16K).unwrap();
@@ -267,7 +293,7 @@ fn runs_of_fixed_shape_make_no_heap_call() {
         resampler.push(&clips[0].0, &mut sink);
         resampler.finish(&mut sink);
         resampler.set_rates(SampleRate::HZ_22K, SampleRate::HZ_24K).unwrap();
-        resampler.push(&speech.pcm, &mut sink);
+        resampler.push(&pcm, &mut sink);
     });
     assert_eq!(calls, 0, "resampler");
     assert!(heap_calls(|| drop(std::hint::black_box(Box::new(1)))) > 0, "the allocator counts");
@@ -316,8 +342,12 @@ fn stale_work_is_given_up_between_steps() {
     moonshine.transcribe(audio, &|| false, &mut transcript).unwrap();
     assert!(transcript.contains("John Dashwood"), "{transcript}");
     let (mut piper, mut speech) = (piper(), speech(500_000));
-    let done = piper.synthesise(SENTENCES[0].0, 1.0, SampleRate::HZ_24K, &|| true, &mut speech);
-    assert!(matches!(done, Err(ModelError::Stale)) && speech.pcm.is_empty());
+    for most in [0, 1, 2] {
+        let asked = Cell::new(0);
+        let stale = || asked.replace(asked.get() + 1) == most;
+        let done = say(&mut piper, SENTENCES[0].0, 1.0, &stale, &mut speech);
+        assert!(matches!(done, Err(ModelError::Stale)) && asked.get() == most + 1, "{done:?}");
+    }
 }
 
 /// The stop comes from another thread while the network runs; the work is stale only once it has begun.
@@ -343,13 +373,13 @@ fn a_run_is_ended_from_another_thread() {
             begun.store(true, Ordering::Release);
             asked.replace(asked.get() + 1) > 0
         };
-        let done = piper.synthesise(&text, 1.0, SampleRate::HZ_24K, &stale, &mut speech);
+        let done = say(&mut piper, &text, 1.0, &stale, &mut speech);
         ended.store(true, Ordering::Release);
         assert!(matches!(done, Err(ModelError::Stale)), "{done:?}");
-        assert!(speech.pcm.is_empty(), "the first run was stopped");
+        assert!(speech.made.is_empty(), "the first run was stopped");
     });
-    piper.synthesise(&text, 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
-    assert!(speech.pcm.len() > 60_000, "the voice speaks again");
+    let pcm = say(&mut piper, &text, 1.0, &|| false, &mut speech).unwrap();
+    assert!(pcm.len() > 60_000, "the voice speaks again");
 }
 
 #[test]
@@ -379,40 +409,73 @@ fn what_is_spoken_is_understood() {
     let mut errors = WordErrors::default();
     for (text, _) in SENTENCES {
         for piper in [&mut piper, &mut shared] {
-            piper.synthesise(text, 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
-            assert_eq!((speech.rate, speech.source), (SampleRate::HZ_22K, SpeechSource::Pcm));
-            let peak = speech.pcm.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
+            let pcm = say(piper, text, 1.0, &|| false, &mut speech).unwrap();
+            assert_eq!((speech.rate, speech.source), (SampleRate::HZ_22K, SpeechSource::Model));
+            let peak = pcm.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
             assert!((0.05..=1.0).contains(&peak), "peak {peak}");
-            let lead = speech.pcm.iter().position(|sample| sample.abs() > 0.02).unwrap();
+            let lead = pcm.iter().position(|sample| sample.abs() > 0.02).unwrap();
             assert!(lead < 22_050 / 20, "{lead} samples of silence first");
-            moonshine.transcribe(&to_16k(&speech.pcm, speech.rate), &|| false, &mut transcript).unwrap();
-            println!("{text} | {transcript} | {} s, peak {peak}", speech.pcm.len() as f32 / 22_050.0);
+            moonshine.transcribe(&to_16k(&pcm, speech.rate), &|| false, &mut transcript).unwrap();
+            println!("{text} | {transcript} | {} s, peak {peak}", pcm.len() as f32 / 22_050.0);
             errors += word_errors(text, &transcript);
         }
     }
     assert!(errors.rate() <= 0.1, "{errors:?}");
-    piper.synthesise("...", 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
-    assert!(speech.pcm.is_empty(), "nothing to speak");
+    let silence = say(&mut piper, "...", 1.0, &|| false, &mut speech).unwrap();
+    assert!(silence.is_empty(), "nothing to speak");
 }
 
 #[test]
 fn speech_is_as_fast_as_asked_and_never_larger_than_its_room() {
     let mut piper = piper();
-    let text = SENTENCES.map(|(text, _)| text).join(" ");
-    let mut say = |speed, room| {
+    piper.set_steady();
+    let text = SENTENCES[0].0;
+    let mut lasts = |speed, room| {
         let mut speech = speech(room);
-        let room = speech.pcm.capacity();
-        piper.synthesise(&text, speed, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
-        assert_eq!(speech.pcm.capacity(), room, "the buffer did not grow");
-        speech.pcm.len()
+        let room = speech.made.capacity();
+        let samples = say(&mut piper, text, speed, &|| false, &mut speech).unwrap().len();
+        assert_eq!(speech.made.capacity(), room, "the buffer did not grow");
+        samples
     };
-    let normal = say(1.0, 1_000_000);
-    let slow = say(0.5, 1_000_000);
-    assert!((1.6..2.4).contains(&(slow as f32 / normal as f32)), "{normal}, slow {slow}");
-    // Each sound takes two frames at least: in half the room, some of the network's dice do not fit.
-    let room = normal * 2 / 3;
-    let hurried = say(1.0, room);
-    assert!(hurried > normal / 4, "{hurried} samples in room for {room}");
+    let normal = lasts(1.0, 1_000_000);
+    let slow = lasts(0.5, 1_000_000);
+    assert!((1.6..2.2).contains(&(slow as f32 / normal as f32)), "{normal}, slow {slow}");
+    // 192 numbers of a frame become 256 samples.
+    let room = normal * 192 / 256 / 2;
+    let hurried = lasts(1.0, room);
+    assert!((normal / 4..=normal / 2).contains(&hurried), "{hurried} samples in room for {}", normal / 2);
+}
+
+/// The pieces of a voice against its file run whole, with the dice taken from both.
+#[test]
+fn pieces_are_the_whole() {
+    let (mut whole, mut in_pieces) = (
+        Piper::load_whole(
+            library(),
+            &model(Artefact::PiperVoice),
+            &model(Artefact::PiperConfig),
+            &GraphOptions::default(),
+            Box::new(Recited),
+        )
+        .unwrap(),
+        piper(),
+    );
+    assert_eq!((whole.whole_because().is_some(), in_pieces.whole_because()), (true, None));
+    for piper in [&mut whole, &mut in_pieces] {
+        piper.set_steady();
+    }
+    let mut speech = speech(1_000_000);
+    for (text, _) in SENTENCES {
+        for speed in [0.5, 1.0, 2.0] {
+            let expected = say(&mut whole, text, speed, &|| false, &mut speech).unwrap();
+            let found = say(&mut in_pieces, text, speed, &|| false, &mut speech).unwrap();
+            assert_eq!(found.len(), expected.len(), "{text}");
+            let differences = found.iter().zip(&expected).map(|(a, b)| (a - b).abs());
+            let largest = differences.fold(0.0_f32, f32::max);
+            println!("{text} {speed}: {largest}");
+            assert!(largest < 1e-5, "{text} {speed}: {largest}");
+        }
+    }
 }
 
 #[test]

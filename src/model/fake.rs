@@ -24,7 +24,7 @@ use super::{
 };
 use crate::audio::SampleRate;
 use crate::language::Language;
-use crate::limits::UTTERANCE_SAMPLES_MAX;
+use crate::limits::{PIECE_SAMPLES_MAX, UTTERANCE_SAMPLES_MAX};
 
 /// Fake detector: a window is speech if the mean of |sample| exceeds 300. Has no state.
 #[derive(Clone, Debug)]
@@ -128,27 +128,37 @@ impl SttModel for FakeStt {
 pub struct FakeTts;
 
 impl TtsModel for FakeTts {
-    fn synthesise(
+    fn begin(
         &mut self,
-        text: &str,
         _speed: f32,
         session_rate: SampleRate,
-        stale: &dyn Fn() -> bool,
         speech: &mut Speech,
     ) -> Result<(), ModelError> {
-        speech.pcm.clear();
         speech.rate = session_rate;
-        speech.source = SpeechSource::Pcm;
+        Ok(())
+    }
+
+    fn proceed(
+        &mut self,
+        stale: &dyn Fn() -> bool,
+        speech: &mut Speech,
+        sink: &mut dyn FnMut(&[f32]),
+    ) -> Result<bool, ModelError> {
         if stale() {
             return Err(ModelError::Stale);
         }
-        if let Some(order) = Order::parse(text) {
+        if let Some(order) = Order::parse(&speech.text) {
             order.keep_busy();
-            speech.source = order.source(session_rate);
-        } else {
-            hum(text, session_rate, speech);
+            speech.source = order.source(speech.rate);
+            return Ok(false);
         }
-        Ok(())
+        let (from, whole) = (speech.taken, hum_samples(speech));
+        let piece = from..whole.min(from + PIECE_SAMPLES_MAX);
+        speech.taken = piece.end;
+        for from in piece.clone().step_by(HUM_SAMPLES) {
+            sink(&hum(from, speech.rate)[..HUM_SAMPLES.min(piece.end - from)]);
+        }
+        Ok(speech.taken < whole)
     }
 }
 
@@ -210,16 +220,21 @@ fn seconds(value: &str) -> Option<f64> {
     value.parse().ok().filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds))
 }
 
-/// Writes 60 ms of a 440 Hz tone at a quarter of full scale for each character of `text`, as far as there is
-/// room.
-fn hum(text: &str, rate: SampleRate, speech: &mut Speech) {
-    let per_character = usize::try_from(rate.samples_in(60)).expect("60 ms are some thousand samples");
-    let samples = (text.trim().chars().count() * per_character).min(speech.pcm.capacity());
+/// Returns the length of the tone for the text of `speech`: 60 ms for each character.
+fn hum_samples(speech: &Speech) -> usize {
+    let per_character = usize::try_from(speech.rate.samples_in(60)).expect("60 ms are some thousand samples");
+    speech.text.trim().chars().count() * per_character
+}
+
+/// Returns the samples from `from` on of a 440 Hz tone at a quarter of full scale.
+fn hum(from: usize, rate: SampleRate) -> [f32; HUM_SAMPLES] {
     let step = std::f64::consts::TAU * 440.0 / f64::from(rate.hz());
     #[expect(clippy::cast_possible_truncation, reason = "the nearest float is what is meant")]
-    let tone = |n: usize| (0.25 * (step * n as f64).sin()) as f32;
-    speech.pcm.extend((0..samples).map(tone));
+    std::array::from_fn(|n| (0.25 * (step * (from + n) as f64).sin()) as f32)
 }
+
+/// Samples of the tone that are made at once.
+const HUM_SAMPLES: usize = 64;
 
 /// Mean of |sample| above which a window is speech.
 const SPEECH_LEVEL: usize = 300;
@@ -239,8 +254,12 @@ mod tests {
 
     use super::*;
 
-    fn speech(capacity: usize) -> Speech {
-        Speech { pcm: Vec::with_capacity(capacity), rate: SampleRate::HZ_8K, source: SpeechSource::Pcm }
+    /// A clause that the fake voice has begun.
+    fn clause(text: &str, rate: SampleRate) -> Speech {
+        let mut speech = Speech::new(text.len(), 0, SampleRate::HZ_8K);
+        speech.text.push_str(text);
+        FakeTts.begin(1.0, rate, &mut speech).unwrap();
+        speech
     }
 
     #[test]
@@ -273,22 +292,19 @@ mod tests {
 
     #[test]
     fn an_order_is_carried_out_at_the_rate_of_the_session() {
-        let mut speech = speech(8);
-        let say = "say dur=1.5 tag=-77 rt=2 stamp=1";
-        FakeTts.synthesise(say, 1.0, SampleRate::HZ_24K, &|| false, &mut speech).unwrap();
+        let mut speech = clause("say dur=1.5 tag=-77 rt=2 stamp=1", SampleRate::HZ_24K);
+        let done = FakeTts.proceed(&|| true, &mut speech, &mut |_| ());
+        assert!(matches!(done, Err(ModelError::Stale)));
+        assert!(!FakeTts.proceed(&|| false, &mut speech, &mut |_| panic!("no samples")).unwrap());
         let expected = SpeechSource::Constant { value: -77, remaining: 36_000, pace: 2.0, stamp: true };
-        assert_eq!((speech.source, speech.rate, speech.pcm.len()), (expected, SampleRate::HZ_24K, 0));
-        assert!(matches!(
-            FakeTts.synthesise(say, 1.0, SampleRate::HZ_24K, &|| true, &mut speech),
-            Err(ModelError::Stale)
-        ));
+        assert_eq!((speech.source, speech.rate), (expected, SampleRate::HZ_24K));
     }
 
     #[test]
     fn a_voice_that_is_busy_is_not_stopped() {
-        let (asked, mut speech) = (Cell::new(0), speech(8));
+        let (asked, mut speech) = (Cell::new(0), clause("say tag=7 lat=0.05", SampleRate::HZ_24K));
         let stale = || asked.replace(asked.get() + 1) > 0;
-        FakeTts.synthesise("say tag=7 lat=0.05", 1.0, SampleRate::HZ_24K, &stale, &mut speech).unwrap();
+        FakeTts.proceed(&stale, &mut speech, &mut |_| ()).unwrap();
         let expected = SpeechSource::Constant { value: 7, remaining: 12_000, pace: 0.0, stamp: false };
         assert_eq!((speech.source, asked.get()), (expected, 1));
     }
@@ -317,19 +333,22 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_hummed_as_far_as_there_is_room() {
-        let mut speech = speech(10_000);
-        FakeTts.synthesise("Hello", 1.0, SampleRate::HZ_16K, &|| false, &mut speech).unwrap();
-        assert_eq!((speech.pcm.len(), speech.source), (5 * 960, SpeechSource::Pcm));
-        let crossings = speech.pcm.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
-        assert!((131..=132).contains(&crossings), "{crossings} in 0.3 s of 440 Hz");
-        let capacity = speech.pcm.capacity();
-        FakeTts.synthesise(&"x".repeat(99), 1.0, SampleRate::HZ_16K, &|| false, &mut speech).unwrap();
-        assert_eq!((speech.pcm.len(), speech.pcm.capacity()), (capacity, capacity));
-        FakeTts.synthesise("  ", 1.0, SampleRate::HZ_16K, &|| false, &mut speech).unwrap();
-        assert!(speech.pcm.is_empty());
+    fn other_text_is_hummed_in_pieces() {
+        for (text, characters, pieces_expected) in [("Hello", 5, 1), (&*"x".repeat(20), 20, 2), ("  ", 0, 1)]
+        {
+            let mut speech = clause(text, SampleRate::HZ_16K);
+            let (mut samples, mut pieces, mut more) = (Vec::new(), 0, true);
+            while more {
+                let before = samples.len();
+                let mut sink = |piece: &[f32]| samples.extend_from_slice(piece);
+                more = FakeTts.proceed(&|| false, &mut speech, &mut sink).unwrap();
+                assert!(samples.len() - before <= PIECE_SAMPLES_MAX);
+                pieces += 1;
+            }
+            assert_eq!((samples.len(), pieces), (characters * 960, pieces_expected), "{text}");
+            let crossings = samples.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
+            let expected = characters * 960 * 440 / 16_000;
+            assert!(crossings.abs_diff(expected) <= 1, "{crossings} in {characters} times 60 ms of 440 Hz");
+        }
     }
-
-    #[test]
-    fn the_fake_turn_says_what_it_was_told_to() {}
 }

@@ -55,12 +55,18 @@ pub fn load(
     outputs: &[PortSpec],
 ) -> Result<Arc<Graph>, ModelError> {
     let graph = Graph::load(library, path, options)?;
+    check(&graph, inputs, outputs)?;
+    Ok(graph)
+}
+
+/// Compares the ports of `graph`, by name, with `inputs` and `outputs`.
+///
+/// # Errors
+/// [`ModelError::Wrong`] with the name of the first port that is missing, different or superfluous.
+pub fn check(graph: &Graph, inputs: &[PortSpec], outputs: &[PortSpec]) -> Result<(), ModelError> {
     let found =
         compare("input", graph.inputs(), inputs).and_then(|()| compare("output", graph.outputs(), outputs));
-    match found {
-        Ok(()) => Ok(graph),
-        Err((found, expected)) => Err(ModelError::Wrong { path: path.into(), found, expected }),
-    }
+    found.map_err(|(found, expected)| ModelError::Wrong { path: graph.path().into(), found, expected })
 }
 
 /// Returns the first difference as the error `(found, expected)`.

@@ -93,22 +93,30 @@ pub trait SttModel: Send {
     ) -> Result<Option<Language>, ModelError>;
 }
 
-/// Speech synthesis of one clause.
+/// Speech synthesis of a clause, piece by piece, so that the first sound is there before the clause is done, and so that
+/// a worker serves several callers in turn.
+///
+/// The state of the clause is in `speech` and not in the model: another instance may make the next piece.
 pub trait TtsModel: Send {
-    /// Synthesises `text` into `speech`, whose `pcm` is cleared first and must not grow beyond its capacity. A `speed`
-    /// of 1.0 is the voice's own pace. `session_rate` is for models without a rate of their own (the fake). Text
-    /// without anything to speak gives no samples and no error.
+    /// Begins the clause whose text is in `speech.text`. A `speed` of 1.0 is the voice's own pace. `session_rate` is for
+    /// models without a rate of their own (the fake). Text without anything to speak is no error.
+    ///
+    /// # Errors
+    /// [`ModelError::Runtime`] if the library fails.
+    fn begin(&mut self, speed: f32, session_rate: SampleRate, speech: &mut Speech) -> Result<(), ModelError>;
+
+    /// Makes the next piece of the clause and passes its samples, at most
+    /// [`PIECE_SAMPLES_MAX`](crate::limits::PIECE_SAMPLES_MAX) at `speech.rate`, to `sink`. Returns true while more pieces
+    /// follow. `speech.made` must not grow beyond its capacity.
     ///
     /// # Errors
     /// [`ModelError::Stale`] if `stale` returns true, [`ModelError::Runtime`] if the library fails.
-    fn synthesise(
+    fn proceed(
         &mut self,
-        text: &str,
-        speed: f32,
-        session_rate: SampleRate,
         stale: &dyn Fn() -> bool,
         speech: &mut Speech,
-    ) -> Result<(), ModelError>;
+        sink: &mut dyn FnMut(&[f32]),
+    ) -> Result<bool, ModelError>;
 }
 
 /// End of turn: the probability that the speaker is done. Loaded and tried at start; no stage uses such a model yet.

@@ -1,4 +1,4 @@
-//! The body of a worker thread: take ready units, work, give them back, sleep until a ring.
+//! The body of a worker thread: take ready units, prepare them, call the model for the most urgent, sleep until a ring.
 //!
 //! *Thread:* one per worker. *Never:* polls. The panics of stages are caught here and in no other module.
 
@@ -73,7 +73,6 @@ pub fn spawn_worker(
     spawn(thread, move |heap_calls| run((bell, worker), heap_calls, slab, &mut stage))
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the place that the ban on catch_unwind points to")]
 fn run(
     (bell, worker): (&'static StageBell, usize),
     heap_calls: &'static HeapCalls,
@@ -82,26 +81,61 @@ fn run(
 ) {
     bell.attend(worker);
     let mut deadlines = Deadlines::new(slab.len());
-    let mut batch = vec![UnitId::new(0); stage.units_max()].into_boxed_slice();
+    let mut units = vec![UnitId::new(0); stage.candidates_max()].into_boxed_slice();
+    let mut calls = Vec::with_capacity(units.len());
     let mut cursor = 0;
     AllocPhase::transition_from_init_to_static(heap_calls);
     while !bell.is_stopping() {
-        let taken = bell.take(&mut cursor, &mut batch);
+        let taken = bell.take(&mut cursor, &mut units);
         let now = crate::clock::now();
-        let units = &batch[..taken];
-        if units.is_empty() {
+        if taken == 0 {
             deadlines.ring_due(now, bell);
             let timeout = (deadlines.next != NEVER).then(|| deadlines.next.since(now));
             bell.sleep(worker, timeout);
             continue;
         }
-        let work = AssertUnwindSafe(|| stage.work(slab, units, now, &mut deadlines));
-        if catch_unwind(work).is_err() {
-            // The unwinding has dropped the port guards and left the ring ends whole: the unit continues.
-            units.iter().for_each(|unit| UnitCounters::count(&slab.unit(*unit).status.counters.stage_panics));
-            stage.recover(slab, units);
+        calls.clear();
+        for &unit in &units[..taken] {
+            let prepared =
+                guarded(slab, stage, &[unit], |stage| stage.prepare(slab, unit, now, &mut deadlines));
+            match prepared.flatten() {
+                Some(urgency) => calls.push((urgency, unit)),
+                None => bell.put_back(unit),
+            }
         }
-        units.iter().for_each(|unit| bell.put_back(*unit));
+        calls.sort_unstable_by_key(|(urgency, _)| *urgency);
+        let rows = stage.rows_max().min(calls.len());
+        for &(_, unit) in &calls[rows..] {
+            bell.ring(unit);
+            bell.put_back(unit);
+        }
+        for (place, (_, unit)) in units.iter_mut().zip(&calls[..rows]) {
+            *place = *unit;
+        }
+        let called = &units[..rows];
+        if rows > 0 {
+            guarded(slab, stage, called, |stage| stage.call(slab, called));
+        }
+        called.iter().for_each(|unit| bell.put_back(*unit));
         deadlines.ring_due(now, bell);
     }
+}
+
+/// Does `work` on `units`; after a panic, counts it, restores the units, and returns `None`. The unwinding has dropped the
+/// port guards and left the ring ends whole, so the units continue.
+#[expect(clippy::disallowed_methods, reason = "this is the place that the ban on catch_unwind points to")]
+fn guarded<S: Stage, R>(
+    slab: &'static UnitSlab,
+    stage: &mut S,
+    units: &[UnitId],
+    work: impl FnOnce(&mut S) -> R,
+) -> Option<R> {
+    let done = catch_unwind(AssertUnwindSafe(|| work(stage)));
+    if done.is_err() {
+        for unit in units {
+            UnitCounters::count(&slab.unit(*unit).status.counters.stage_panics);
+            stage.recover(slab, *unit);
+        }
+    }
+    done.ok()
 }

@@ -3,11 +3,14 @@
 //! *Thread:* `stt-<n>`. *Never:* blocks, locks, allocates (allocations of ONNX Runtime inside the model call aside).
 //! *In:* `speech`. *Out:* `text_events`. *Budget:* `stt_ms_p99` of the hw-profile.
 
-use super::{Deadlines, Stage};
+use super::{CallClass, Deadlines, Stage, Urgency};
 use crate::message::{FailureCode, Moment, UnitId};
 use crate::model::{ModelError, SttModel};
 use crate::rt::alloc::foreign;
 use crate::unit::{Stamp, SttPort, SttWork, Unit, UnitCounters, UnitSlab, UnitStatus, push_transcript};
+
+/// Units that a worker compares before each call of the model.
+const CANDIDATES_MAX: usize = 64;
 
 /// The STT stage.
 pub struct SttStage {
@@ -26,53 +29,72 @@ impl SttStage {
     pub fn new(model: Box<dyn SttModel>) -> Self {
         Self { model }
     }
+}
 
-    /// Transcribes one piece of speech. Returns false if nothing is left to do.
-    fn step(&mut self, unit: &UnitStatus, port: &mut SttPort) -> bool {
-        let piece = loop {
-            match port.next_work(unit) {
-                Some(SttWork::Transcribe(piece)) => break piece,
-                Some(SttWork::EndSession(epoch)) => port.end_session(epoch),
-                None => return false,
+/// Collects speech until a piece waits for the model in [`SttPort::waiting`]. Returns `None` if there is nothing to read,
+/// or no room.
+fn collect(unit: &UnitStatus, port: &mut SttPort, now: Moment) -> Option<Urgency> {
+    loop {
+        if let Some((piece, since)) = port.waiting {
+            if !piece.epoch.is_stale(unit) {
+                return Some(Urgency::new(CallClass::Transcript, since));
             }
-        };
-        let SttPort { audio, transcript, .. } = port;
-        let stale = || piece.epoch.is_stale(unit);
-        let result = foreign(|| self.model.transcribe(&audio[..piece.samples], &stale, transcript));
-        port.forget(piece);
-        match result {
-            Ok(language) => push_transcript(&mut port.events, piece, &port.transcript, language),
-            Err(ModelError::Stale) => UnitCounters::count(&unit.counters.stale_items),
-            Err(_) => port.fail(piece.epoch, piece.utterance, FailureCode::SttFailed),
+            UnitCounters::count(&unit.counters.stale_items);
+            port.reset();
         }
-        true
+        match port.next_work(unit)? {
+            SttWork::Transcribe(piece) => port.waiting = Some((piece, now)),
+            SttWork::EndSession(epoch) => port.end_session(epoch),
+        }
     }
 }
 
 impl Stage for SttStage {
-    fn units_max(&self) -> usize {
+    fn candidates_max(&self) -> usize {
+        CANDIDATES_MAX
+    }
+
+    fn rows_max(&self) -> usize {
         1
     }
 
-    fn work(&mut self, slab: &'static UnitSlab, units: &[UnitId], _now: Moment, _deadlines: &mut Deadlines) {
+    fn prepare(
+        &mut self,
+        slab: &'static UnitSlab,
+        unit: UnitId,
+        now: Moment,
+        _deadlines: &mut Deadlines,
+    ) -> Option<Urgency> {
+        let Unit { status, stt, .. } = slab.unit(unit);
+        collect(status, &mut stt.borrow(), now)
+    }
+
+    fn call(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
         for unit in units {
             let Unit { status, stt, .. } = slab.unit(*unit);
-            if self.step(status, &mut stt.borrow()) {
-                slab.bells.stt.ring(*unit);
+            let port = &mut *stt.borrow();
+            let Some((piece, _)) = port.waiting.take() else { continue };
+            let SttPort { audio, transcript, .. } = port;
+            let stale = || piece.epoch.is_stale(status);
+            let result = foreign(|| self.model.transcribe(&audio[..piece.samples], &stale, transcript));
+            port.forget(piece);
+            match result {
+                Ok(language) => push_transcript(&mut port.events, piece, &port.transcript, language),
+                Err(ModelError::Stale) => UnitCounters::count(&status.counters.stale_items),
+                Err(_) => port.fail(piece.epoch, piece.utterance, FailureCode::SttFailed),
             }
+            slab.bells.stt.ring(*unit);
         }
     }
 
-    fn recover(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
-        for unit in units {
-            let mut port = slab.unit(*unit).stt.borrow();
-            if let Some((epoch, utterance)) = port.open.take()
-                && port.events.room() > 0
-            {
-                port.fail(epoch, utterance, FailureCode::StagePanicked);
-            }
-            port.reset();
-            slab.bells.stt.ring(*unit);
+    fn recover(&mut self, slab: &'static UnitSlab, unit: UnitId) {
+        let mut port = slab.unit(unit).stt.borrow();
+        if let Some((epoch, utterance)) = port.open.take()
+            && port.events.room() > 0
+        {
+            port.fail(epoch, utterance, FailureCode::StagePanicked);
         }
+        port.reset();
+        slab.bells.stt.ring(unit);
     }
 }

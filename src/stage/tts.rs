@@ -2,15 +2,21 @@
 //!
 //! *Thread:* `tts-<n>`. *Never:* blocks, locks, allocates (allocations of ONNX Runtime inside the model call aside).
 //! *In:* `answer_in`. *Out:* `answer_out`. *Budget:* `tts_first_audio_ms_p99` of the hw-profile.
+//!
+//! A call of the model makes one piece of one clause, half a second of sound at most. Between the calls the audio that is
+//! ready goes out, of all units.
 
 use std::time::Duration;
 
-use super::{Deadlines, Stage};
+use super::{CallClass, Deadlines, Stage, Urgency};
 use crate::limits::RESAMPLE_SAMPLES;
 use crate::message::{AnswerStamp, FRAME_SAMPLES, FailureCode, Moment, UnitId};
-use crate::model::{ModelError, Speech, SpeechSource, TtsModel};
+use crate::model::{ModelError, SpeechSource, TtsModel};
 use crate::rt::alloc::foreign;
-use crate::unit::{Stamp, TtsPort, Unit, UnitCounters, UnitSlab, UnitStatus, resample};
+use crate::unit::{Stamp, TtsPort, TtsProgress, Unit, UnitCounters, UnitSlab, UnitStatus, resample};
+
+/// Units that a worker compares before each call of the model.
+const CANDIDATES_MAX: usize = 64;
 
 /// The TTS stage.
 pub struct TtsStage {
@@ -23,14 +29,14 @@ impl std::fmt::Debug for TtsStage {
     }
 }
 
-/// Reason why the stage leaves a unit.
+/// Reason why a clause does not go on at once.
 enum Pause {
-    /// Nothing to do, or no room: a ring follows.
+    /// There is no room: a ring follows.
     Rung,
     /// A paced frame is due later.
     Until(Moment),
-    /// One clause has been synthesised; other units may have waited.
-    Yield,
+    /// The model must make the next piece.
+    Model,
 }
 
 impl TtsStage {
@@ -40,82 +46,122 @@ impl TtsStage {
         Self { model }
     }
 
-    fn step(&mut self, unit: &UnitStatus, port: &mut TtsPort, now: Moment) -> Pause {
-        loop {
-            if let Some(stamp) = port.state.speaking {
-                if stamp.is_stale(unit) {
-                    UnitCounters::count(&unit.counters.stale_items);
-                    port.state.reset();
-                } else if let Some(pause) = emit(port, stamp, now) {
-                    return pause;
-                }
-                continue;
-            }
-            let Some(stamp) = port.next_clause(unit) else { return Pause::Rung };
-            self.synthesise(unit, port, stamp);
-            return Pause::Yield;
-        }
-    }
-
-    fn synthesise(&mut self, unit: &UnitStatus, port: &mut TtsPort, stamp: AnswerStamp) {
-        let state = &mut port.state;
-        let settings = state.settings;
-        state.taken = 0;
-        state.speech.source = SpeechSource::Pcm;
+    /// Makes the next piece of the clause of `port`.
+    fn proceed(
+        &mut self,
+        unit: &UnitStatus,
+        port: &mut TtsPort,
+        stamp: AnswerStamp,
+    ) -> Result<(), ModelError> {
         let stale = || stamp.is_stale(unit);
-        let (text, speech) = (&state.clause, &mut state.speech);
-        let result = foreign(|| self.model.synthesise(text, settings.speed, settings.rate, &stale, speech));
-        state.clause.clear();
-        state.collecting = None;
-        match result {
-            Ok(()) => {
-                state.speaking = Some(stamp);
-                let rate = state.speech.rate;
-                let set = port.set_voice_rate(rate);
-                debug_assert!(set.is_ok(), "voices and sessions have rates that SampleRate names");
-            }
-            Err(ModelError::Stale) => state.reset(),
-            Err(_) => port.fail(stamp, FailureCode::TtsFailed, ""),
+        let settings = port.state.settings;
+        if port.state.progress == TtsProgress::Begin {
+            let speech = &mut port.state.speech;
+            foreign(|| self.model.begin(settings.speed, settings.rate, speech))?;
+            let rate = port.state.speech.rate;
+            let set = port.set_voice_rate(rate);
+            debug_assert!(set.is_ok(), "voices and sessions have rates that SampleRate names");
         }
+        let state = &mut port.state;
+        let (resampler, ready, speech) = (&mut state.resampler, &mut state.ready, &mut state.speech);
+        let mut sink = |piece: &[f32]| {
+            for samples in piece.chunks(RESAMPLE_SAMPLES) {
+                resample(resampler, samples, ready);
+            }
+        };
+        let has_more = foreign(|| self.model.proceed(&stale, speech, &mut sink))?;
+        state.progress = if has_more { TtsProgress::More } else { TtsProgress::Made };
+        Ok(())
     }
 }
 
 impl Stage for TtsStage {
-    fn units_max(&self) -> usize {
+    fn candidates_max(&self) -> usize {
+        CANDIDATES_MAX
+    }
+
+    fn rows_max(&self) -> usize {
         1
     }
 
-    fn work(&mut self, slab: &'static UnitSlab, units: &[UnitId], now: Moment, deadlines: &mut Deadlines) {
-        for unit in units {
-            let Unit { status, tts, .. } = slab.unit(*unit);
-            match self.step(status, &mut tts.borrow(), now) {
-                Pause::Rung => {}
-                Pause::Until(due) => deadlines.set(*unit, due),
-                Pause::Yield => slab.bells.tts.ring(*unit),
+    fn prepare(
+        &mut self,
+        slab: &'static UnitSlab,
+        unit: UnitId,
+        now: Moment,
+        deadlines: &mut Deadlines,
+    ) -> Option<Urgency> {
+        let Unit { status, tts, .. } = slab.unit(unit);
+        let port = &mut *tts.borrow();
+        loop {
+            let Some(stamp) = port.state.speaking else {
+                port.next_clause(status)?;
+                port.state.begin_clause(now);
+                continue;
+            };
+            if stamp.is_stale(status) {
+                UnitCounters::count(&status.counters.stale_items);
+                port.state.reset();
+                continue;
+            }
+            match emit(port, stamp, now) {
+                None => port.state.end_clause(),
+                Some(Pause::Rung) => return None,
+                Some(Pause::Until(due)) => {
+                    deadlines.set(unit, due);
+                    return None;
+                }
+                Some(Pause::Model) => {
+                    // A call that fails sends the failure.
+                    return port.has_room_to_fail_or_ring().then(|| urgency(port));
+                }
             }
         }
     }
 
-    fn recover(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
+    fn call(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
         for unit in units {
-            let mut port = slab.unit(*unit).tts.borrow();
-            if let Some(stamp) = port.state.speaking.or(port.state.collecting)
-                && port.answer_out.room() > 0
-            {
-                port.fail(stamp, FailureCode::StagePanicked, "");
+            let Unit { status, tts, .. } = slab.unit(*unit);
+            let port = &mut *tts.borrow();
+            let Some(stamp) = port.state.speaking else { continue };
+            match self.proceed(status, port, stamp) {
+                Ok(()) => {}
+                Err(ModelError::Stale) => port.state.reset(),
+                Err(_) => port.fail(stamp, FailureCode::TtsFailed, ""),
             }
-            port.state.reset();
             slab.bells.tts.ring(*unit);
         }
+    }
+
+    fn recover(&mut self, slab: &'static UnitSlab, unit: UnitId) {
+        let mut port = slab.unit(unit).tts.borrow();
+        if let Some(stamp) = port.state.speaking.or(port.state.collecting)
+            && port.answer_out.room() > 0
+        {
+            port.fail(stamp, FailureCode::StagePanicked, "");
+        }
+        port.state.reset();
+        slab.bells.tts.ring(unit);
+    }
+}
+
+/// Returns the place of the next call for the answer of `port`.
+fn urgency(port: &TtsPort) -> Urgency {
+    match port.state.listener {
+        None => Urgency::new(CallClass::FirstSound, port.state.clause_at),
+        Some(listener) => Urgency::new(CallClass::Voice, listener.runs_dry(port.state.settings.rate)),
     }
 }
 
 /// Sends the current clause as far as there is room. Returns `None` once all of it has been sent.
 fn emit(port: &mut TtsPort, stamp: AnswerStamp, now: Moment) -> Option<Pause> {
     loop {
-        let done = fill_ready(port);
-        if port.state.ready.is_empty() {
-            port.state.speaking = None;
+        let is_made = fill_ready(port);
+        let ready = port.state.ready.len();
+        if ready < FRAME_SAMPLES && !is_made {
+            return Some(Pause::Model);
+        }
+        if ready == 0 {
             return None;
         }
         if !port.answer_out.has_room_or_ring(1) {
@@ -135,38 +181,25 @@ fn emit(port: &mut TtsPort, stamp: AnswerStamp, now: Moment) -> Option<Pause> {
                 }
                 stamped.then_some(now)
             }
-            SpeechSource::Pcm => None,
+            SpeechSource::Model => None,
         };
-        debug_assert!(done || port.state.ready.len() >= FRAME_SAMPLES, "a short frame only at the end");
+        port.state.listen(now, ready.min(FRAME_SAMPLES));
         port.push_frame(stamp, time_stamp);
     }
 }
 
-/// Moves samples of the clause through the resampler until a frame is full. Returns true once the clause is used up.
+/// Fills up to a frame from a source that needs no model. Returns true once nothing of the clause is left to make.
 fn fill_ready(port: &mut TtsPort) -> bool {
     let state = &mut port.state;
-    let Speech { pcm, source, .. } = &mut state.speech;
-    while state.ready.len() < FRAME_SAMPLES {
-        match source {
-            SpeechSource::Constant { value, remaining, .. } => {
-                if *remaining == 0 {
-                    return true;
-                }
-                let missing = (FRAME_SAMPLES - state.ready.len()) as u64;
-                let take = missing.min(*remaining);
-                *remaining -= take;
-                let end = state.ready.len() + usize::try_from(take).expect("at most a frame");
-                state.ready.resize(end, *value);
-            }
-            SpeechSource::Pcm => {
-                if state.taken == pcm.len() {
-                    return true;
-                }
-                let end = (state.taken + RESAMPLE_SAMPLES).min(pcm.len());
-                resample(&mut state.resampler, &pcm[state.taken..end], &mut state.ready);
-                state.taken = end;
-            }
-        }
+    if state.progress != TtsProgress::Made {
+        return false;
     }
-    false
+    if let SpeechSource::Constant { value, remaining, .. } = &mut state.speech.source {
+        let missing = FRAME_SAMPLES.saturating_sub(state.ready.len()) as u64;
+        let take = missing.min(*remaining);
+        *remaining -= take;
+        let end = state.ready.len() + usize::try_from(take).expect("at most a frame");
+        state.ready.resize(end, *value);
+    }
+    true
 }

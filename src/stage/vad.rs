@@ -3,7 +3,7 @@
 //! *Thread:* `vad-<n>`. *Never:* blocks, locks, allocates. *In:* `audio_in`. *Out:* `speech`, `text_events`. *Budget:*
 //! `endpoint_wait_ms_p99` of the hw-profile. Windows of different units go through the network together.
 
-use super::{Deadlines, Stage};
+use super::{CallClass, Deadlines, Stage, Urgency};
 use crate::audio::{SampleRate, Transition, pcm};
 use crate::limits::{
     COMMIT_MS_MIN, HISTORY_WINDOWS, PREFIX_MS_MAX, SPEECH_BURST, UTTERANCE_SAMPLES_MAX, VAD_EVENT_BURST,
@@ -85,11 +85,25 @@ impl VadStage {
 }
 
 impl Stage for VadStage {
-    fn units_max(&self) -> usize {
+    fn candidates_max(&self) -> usize {
         self.model.rows_max()
     }
 
-    fn work(&mut self, slab: &'static UnitSlab, units: &[UnitId], _now: Moment, _deadlines: &mut Deadlines) {
+    fn rows_max(&self) -> usize {
+        self.model.rows_max()
+    }
+
+    fn prepare(
+        &mut self,
+        _slab: &'static UnitSlab,
+        _unit: UnitId,
+        now: Moment,
+        _deadlines: &mut Deadlines,
+    ) -> Option<Urgency> {
+        Some(Urgency::new(CallClass::Window, now))
+    }
+
+    fn call(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
         self.ports.extend(units.iter().map(|unit| (*unit, slab.unit(*unit).vad.borrow())));
         let busy = (0..ROUNDS_MAX).all(|_| self.round(slab));
         self.ports.clear();
@@ -98,22 +112,19 @@ impl Stage for VadStage {
         }
     }
 
-    fn recover(&mut self, slab: &'static UnitSlab, units: &[UnitId]) {
+    fn recover(&mut self, slab: &'static UnitSlab, unit: UnitId) {
         self.ports.clear();
-        for unit in units {
-            // An open utterance is committed with its audio so far, so that its end comes. The caller loses the window
-            // at hand.
-            let mut port = slab.unit(*unit).vad.borrow();
-            let port = &mut *port;
-            if port.state.open.is_some() && port.speech.room() > 0 && port.events.room() >= VAD_EVENT_BURST {
-                close(port, None);
-            }
-            port.state.open = None;
-            port.state.stream.reset();
-            port.state.endpointer.reset();
-            forget_pending(&mut port.state);
-            slab.bells.vad.ring(*unit);
+        // An open utterance is committed with its audio so far, so that its end comes. The caller loses the window at
+        // hand.
+        let port = &mut *slab.unit(unit).vad.borrow();
+        if port.state.open.is_some() && port.speech.room() > 0 && port.events.room() >= VAD_EVENT_BURST {
+            close(port, None);
         }
+        port.state.open = None;
+        port.state.stream.reset();
+        port.state.endpointer.reset();
+        forget_pending(&mut port.state);
+        slab.bells.vad.ring(unit);
     }
 }
 

@@ -41,7 +41,7 @@ pub use slot::SlotState;
 pub use stage_bell::StageBell;
 pub use status::{Stamp, UnitCounters, UnitStatus};
 pub use stt_port::{Piece, SttPort, SttWork, push_transcript};
-pub use tts_port::{TtsPort, resample};
+pub use tts_port::{TtsPort, TtsProgress, resample};
 pub use vad_port::{ItemHearing, OpenUtterance, VadPort, VadState};
 #[allow(unused_imports, reason = "the models of tests/loom name them")]
 pub use {free::FreeUnits, ring::Consumer, slot::SlotWord};

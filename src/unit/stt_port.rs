@@ -6,7 +6,8 @@ use super::status::UnitStatus;
 use crate::language::Language;
 use crate::limits::{TRANSCRIPT_BYTES_MAX, TRANSCRIPT_ITEMS, UTTERANCE_SAMPLES_MAX};
 use crate::message::{
-    Envelope, Epoch, FailureCode, SpeechHints, SpeechItem, SttEvent, TextChunk, UtteranceId, text_chunks,
+    Envelope, Epoch, FailureCode, Moment, SpeechHints, SpeechItem, SttEvent, TextChunk, UtteranceId,
+    text_chunks,
 };
 
 /// The end of a very long utterance in which a cut is searched: the last 5 s.
@@ -28,6 +29,8 @@ pub struct SttPort {
     pub transcript: String,
     /// The utterance that `audio` belongs to; `None`: no utterance is open.
     pub open: Option<(Epoch, UtteranceId)>,
+    /// The piece of `audio` that waits for a worker's model, and the moment since when it waits.
+    pub waiting: Option<(Piece, Moment)>,
     /// Hints of the client, for this utterance and all later ones.
     pub hints: SpeechHints,
 }
@@ -62,6 +65,7 @@ impl SttPort {
             audio: Vec::with_capacity(UTTERANCE_SAMPLES_MAX),
             transcript: String::with_capacity(TRANSCRIPT_BYTES_MAX),
             open: None,
+            waiting: None,
             hints: SpeechHints::default(),
         }
     }
@@ -71,6 +75,7 @@ impl SttPort {
         self.audio.clear();
         self.transcript.clear();
         self.open = None;
+        self.waiting = None;
     }
 
     /// Takes items until there is a step to do. Returns `None` if there is nothing to read, or no room for a

@@ -1,15 +1,17 @@
 //! The port of a unit in TTS, for workers and servers alike. It collects clauses, cuts samples into frames, and passes
 //! on all events, in one order.
 
+use std::time::Duration;
+
 use super::ring::{Consumer, Producer};
 use super::status::UnitStatus;
 use crate::audio::{ResampleError, Resampler, Sample, SampleRate, pcm};
-use crate::limits::{CLAUSE_BYTES_MAX, CLAUSE_SAMPLES_MAX, READY_SAMPLES_MAX};
+use crate::limits::{CLAUSE_BYTES_MAX, CLAUSE_TEXT_BYTES, MADE_MAX, READY_SAMPLES_MAX};
 use crate::message::{
     AnswerEvent, AnswerIn, AnswerOut, AnswerStamp, AudioFrame, Envelope, FailureCode, Moment, TextChunk,
     TtsSettings,
 };
-use crate::model::{Speech, SpeechSource};
+use crate::model::Speech;
 
 /// Room for a failure or an event that is passed on: the resampler's tail goes out before it.
 const PASS_ON_ITEMS: usize = 3;
@@ -30,16 +32,18 @@ pub struct TtsPort {
 /// State of TTS for one caller.
 #[derive(Debug)]
 pub struct TtsState {
-    /// Text of the clause that is being collected, capacity [`CLAUSE_BYTES_MAX`].
-    pub clause: String,
-    /// The clause that is going out.
+    /// The clause that is being collected, or spoken.
     pub speech: Speech,
-    /// Samples of `speech` that have gone into the resampler.
-    pub taken: usize,
-    /// The answer whose text is in `clause`.
+    /// The answer whose clause is being collected.
     pub collecting: Option<AnswerStamp>,
-    /// The answer whose clause is going out; `None`: nothing is going out.
+    /// The answer whose clause is being spoken; `None`: none is.
     pub speaking: Option<AnswerStamp>,
+    /// Work that is left on the clause that is being spoken.
+    pub progress: TtsProgress,
+    /// Moment at which the clause was complete.
+    pub clause_at: Moment,
+    /// The listener of `owner`; `None`: nothing of the answer has been sent.
+    pub listener: Option<Listener>,
     /// The answer whose text and audio the buffers and the resampler hold.
     owner: Option<AnswerStamp>,
     /// Settings of `owner`, read at its beginning: an answer has one rate.
@@ -55,15 +59,12 @@ pub struct TtsState {
 impl TtsState {
     fn new(voice_rate: SampleRate) -> Self {
         Self {
-            clause: String::with_capacity(CLAUSE_BYTES_MAX),
-            speech: Speech {
-                pcm: Vec::with_capacity(CLAUSE_SAMPLES_MAX),
-                rate: voice_rate,
-                source: SpeechSource::Pcm,
-            },
-            taken: 0,
+            speech: Speech::new(CLAUSE_TEXT_BYTES, MADE_MAX, voice_rate),
             collecting: None,
             speaking: None,
+            progress: TtsProgress::Made,
+            clause_at: Moment::default(),
+            listener: None,
             owner: None,
             settings: TtsSettings::default(),
             resampler: Resampler::new(voice_rate, SampleRate::HZ_24K)
@@ -75,15 +76,64 @@ impl TtsState {
 
     /// Drops all text and audio of the running answer.
     pub fn reset(&mut self) {
-        self.clause.clear();
-        self.speech.pcm.clear();
-        self.speech.source = SpeechSource::Pcm;
-        self.taken = 0;
+        self.speech.clear();
         self.collecting = None;
         self.speaking = None;
+        self.progress = TtsProgress::Made;
+        self.listener = None;
         self.owner = None;
         self.resampler.reset();
         self.ready.clear();
+    }
+
+    /// Begins to speak the clause that has been collected, which is complete since `now`.
+    pub fn begin_clause(&mut self, now: Moment) {
+        self.speaking = self.collecting.take();
+        self.progress = TtsProgress::Begin;
+        self.clause_at = now;
+    }
+
+    /// Ends the clause that has been spoken.
+    pub fn end_clause(&mut self) {
+        self.speech.clear();
+        self.speaking = None;
+    }
+
+    /// Counts `samples` samples of the answer that are sent at `now`.
+    pub fn listen(&mut self, now: Moment, samples: usize) {
+        let rate = self.settings.rate;
+        let heard = self.listener.filter(|listener| listener.runs_dry(rate) > now);
+        let mut listener = heard.unwrap_or(Listener { since: now, samples: 0 });
+        listener.samples += samples as u64;
+        self.listener = Some(listener);
+    }
+}
+
+/// Work that is left on a clause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TtsProgress {
+    /// All of it: the model has not begun.
+    Begin,
+    /// More pieces.
+    More,
+    /// None: all samples are ready, or come from a source that needs no model.
+    Made,
+}
+
+/// A listener who plays an answer as it arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Listener {
+    /// Moment at which the listener began, or began again after a gap.
+    since: Moment,
+    /// Samples sent since then, at the answer's rate.
+    samples: u64,
+}
+
+impl Listener {
+    /// Returns the moment at which the listener has played everything, at `rate`.
+    #[must_use]
+    pub fn runs_dry(&self, rate: SampleRate) -> Moment {
+        self.since + Duration::from_micros(self.samples * 1_000_000 / u64::from(rate.hz()))
     }
 }
 
@@ -97,8 +147,8 @@ impl TtsPort {
         Self { answer_in, answer_out, settings, state: TtsState::new(voice_rate) }
     }
 
-    /// Takes items until a clause is complete in [`TtsState::clause`], and passes events on. Returns `None` if there is
-    /// nothing to read, or no room; TTS is rung when that changes.
+    /// Takes items until the text of a clause is complete in [`TtsState::speech`], and passes events on. Returns `None`
+    /// if there is nothing to read, or no room; TTS is rung when that changes.
     pub fn next_clause(&mut self, unit: &UnitStatus) -> Option<AnswerStamp> {
         loop {
             if !self.has_room_to_fail_or_ring() {
@@ -130,8 +180,8 @@ impl TtsPort {
             state.settings = *self.settings.read();
         }
         state.collecting = Some(stamp);
-        if state.clause.len() + chunk.as_str().len() <= CLAUSE_BYTES_MAX {
-            state.clause.push_str(chunk.as_str());
+        if state.speech.text.len() + chunk.as_str().len() <= CLAUSE_BYTES_MAX {
+            state.speech.text.push_str(chunk.as_str());
         }
     }
 
@@ -208,7 +258,8 @@ impl TtsPort {
 }
 
 /// Resamples samples of the voice and appends them to `ready`. Takes at most
-/// [`RESAMPLE_SAMPLES`](crate::limits::RESAMPLE_SAMPLES), and only while less than a frame is ready.
+/// [`RESAMPLE_SAMPLES`](crate::limits::RESAMPLE_SAMPLES) at once. Between two frames, `ready` has room for one piece of a
+/// clause ([`PIECE_SAMPLES_MAX`](crate::limits::PIECE_SAMPLES_MAX)).
 pub fn resample<S: Sample>(resampler: &mut Resampler, samples: &[S], ready: &mut Vec<i16>) {
     resampler.push(samples, &mut |samples| pcm::append_i16(ready, samples));
 }

@@ -67,7 +67,7 @@ fn a_slow_reader_gets_full_deltas() {
         let mut rig = SpeakingRig::new(SampleRate::HZ_24K, format.rate());
         rig.steps_per_read = 1_000_000;
         rig.begin(ResponseKey(0), &[240_000]);
-        (0..2).for_each(|_| rig.step());
+        (0..12).for_each(|_| rig.step());
         rig.read();
         let frames = usize::try_from(format.rate().samples_in(DELTA_MS_MAX)).unwrap() / FRAME_SAMPLES;
         let (_, full) = rig.deltas.split_last().expect("deltas");

@@ -119,7 +119,10 @@ impl HearingRig {
     /// Lets the stage work until it has no work left.
     fn settle(&mut self) {
         loop {
-            self.stage.work(self.slab, &[self.lease.id()], Moment::default(), &mut self.deadlines);
+            let unit = self.lease.id();
+            if self.stage.prepare(self.slab, unit, Moment::default(), &mut self.deadlines).is_some() {
+                self.stage.call(self.slab, &[unit]);
+            }
             self.collect();
             if self.uplink.is_waiting() {
                 self.uplink.resume(&mut self.lease.port().audio_in);

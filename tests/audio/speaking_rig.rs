@@ -2,11 +2,11 @@
 
 use antiphon::door::audio::{Resampler, SampleRate, pcm};
 use antiphon::door::edge::inbound::downlink::{Downlink, Pulled};
-use antiphon::door::limits::READY_SAMPLES_MAX;
+use antiphon::door::limits::{PIECE_SAMPLES_MAX, READY_SAMPLES_MAX};
 use antiphon::door::message::{
     AnswerEvent, AnswerIn, AnswerStamp, FinishReason, Moment, ResponseKey, TextChunk, TokenUsage, TtsSettings,
 };
-use antiphon::door::model::{ModelError, Speech, SpeechSource, TtsModel};
+use antiphon::door::model::{ModelError, Speech, TtsModel};
 use antiphon::door::stage::{Deadlines, Stage, TtsStage};
 use antiphon::door::unit::{UnitLease, UnitSlab};
 
@@ -17,22 +17,35 @@ use crate::slab;
 struct Hum;
 
 impl TtsModel for Hum {
-    fn synthesise(
+    fn begin(
         &mut self,
-        text: &str,
         _speed: f32,
         _session_rate: SampleRate,
-        _stale: &dyn Fn() -> bool,
         speech: &mut Speech,
     ) -> Result<(), ModelError> {
-        let numbers: Vec<_> = text.split(' ').map(|number| number.parse().expect("a number")).collect();
-        let [from, to, hz] = numbers[..] else { panic!("three numbers") };
-        speech.pcm.clear();
+        let [from, _, hz] = numbers(&speech.text);
         speech.rate = SampleRate::new(u32::try_from(hz).expect("a rate")).expect("a rate");
-        speech.source = SpeechSource::Pcm;
-        speech.pcm.extend(hum(speech.rate, from..to));
+        speech.taken = from;
         Ok(())
     }
+
+    fn proceed(
+        &mut self,
+        _stale: &dyn Fn() -> bool,
+        speech: &mut Speech,
+        sink: &mut dyn FnMut(&[f32]),
+    ) -> Result<bool, ModelError> {
+        let [_, to, _] = numbers(&speech.text);
+        let piece = speech.taken..to.min(speech.taken + PIECE_SAMPLES_MAX);
+        speech.taken = piece.end;
+        sink(&hum(speech.rate, piece).collect::<Vec<_>>());
+        Ok(speech.taken < to)
+    }
+}
+
+fn numbers(text: &str) -> [usize; 3] {
+    let numbers: Vec<_> = text.split(' ').map(|number| number.parse().expect("a number")).collect();
+    numbers.try_into().expect("three numbers")
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the nearest value is what is meant")]
@@ -128,7 +141,10 @@ impl SpeakingRig {
 
     /// Calls the stage once, and lets the socket read if its turn has come.
     pub(crate) fn step(&mut self) {
-        self.stage.work(self.slab, &[self.lease.id()], Moment::default(), &mut self.deadlines);
+        let unit = self.lease.id();
+        if self.stage.prepare(self.slab, unit, Moment::default(), &mut self.deadlines).is_some() {
+            self.stage.call(self.slab, &[unit]);
+        }
         let capacity = self.lease.unit().tts.borrow().state.ready.capacity();
         assert_eq!(capacity, READY_SAMPLES_MAX, "the stage has not allocated");
         self.steps += 1;

@@ -187,7 +187,8 @@ async fn no_client_is_lost_when_the_server_is_ready() {
         let mut lines = lines_of(&mut child);
         let address = bound(&mut lines).await;
         loop {
-            let (status, body) = http_get(address, "/ready").await.expect("every call is answered from now on");
+            let (status, body) =
+                http_get(address, "/ready").await.expect("every call is answered from now on");
             match status {
                 200 => break,
                 503 => assert!(body.contains("starting"), "{body}"),

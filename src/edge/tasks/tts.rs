@@ -73,8 +73,8 @@ struct TtsTask {
 impl TtsTask {
     /// Speaks the clause that the port holds.
     async fn speak_clause(&mut self, answer: AnswerStamp) -> Result<(), Stale> {
-        let text = self.port.state.clause.clone();
-        self.port.state.clause.clear();
+        let text = self.port.state.speech.text.clone();
+        self.port.state.speech.clear();
         self.port.state.collecting = None;
         if self.failed == Some(answer) || text.trim().is_empty() {
             return Ok(());

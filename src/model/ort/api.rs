@@ -57,8 +57,8 @@ macro_rules! appended {
 const PLACE_BYTES: usize = size_of::<*const c_void>();
 
 described! {
-    GetErrorMessage, CreateEnv, DisableTelemetryEvents, CreateSession, Run, CreateSessionOptions, DisableMemPattern,
-    SetSessionGraphOptimizationLevel, SetIntraOpNumThreads, SetInterOpNumThreads, SessionGetInputCount,
+    GetErrorMessage, CreateEnv, DisableTelemetryEvents, CreateSession, CreateSessionFromArray, Run, CreateSessionOptions,
+    DisableMemPattern, SetSessionGraphOptimizationLevel, SetIntraOpNumThreads, SetInterOpNumThreads, SessionGetInputCount,
     SessionGetOutputCount, SessionGetInputTypeInfo, SessionGetOutputTypeInfo, SessionGetInputName,
     SessionGetOutputName, CreateRunOptions, RunOptionsSetTerminate, RunOptionsUnsetTerminate,
     CreateTensorWithDataAsOrtValue, GetTensorMutableData, CastTypeInfoToTensorInfo, GetOnnxTypeFromTypeInfo,

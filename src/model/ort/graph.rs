@@ -88,11 +88,10 @@ impl Graph {
         path: &Path,
         options: &GraphOptions,
     ) -> Result<Arc<Self>, ModelError> {
-        let expected = "an ONNX model";
         if !path.is_file() {
-            return Err(ModelError::Missing { path: path.into(), expected: expected.into() });
+            return Err(ModelError::Missing { path: path.into(), expected: EXPECTED.into() });
         }
-        let wrong = |found: String| ModelError::Wrong { path: path.into(), found, expected: expected.into() };
+        let wrong = |found: String| wrong_model(path, found);
         let c_path = CString::new(path.as_os_str().as_encoded_bytes())
             .map_err(|_| wrong("a path with a zero byte".into()))?;
         let settings = Settings::new(library, options)?;
@@ -110,21 +109,53 @@ impl Graph {
             )
         };
         library.api.check(status, "loading a model").map_err(|error| wrong(error.to_string()))?;
-        let library = Arc::clone(library);
-        let mut graph = Self {
-            library,
-            session: made(session),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            path: path.into(),
+        Self::with_ports(library, made(session), path)
+    }
+
+    /// Loads a model from the bytes of a file. `path` names the origin of the bytes in errors.
+    ///
+    /// # Errors
+    /// As [`Graph::load`], except for [`ModelError::Missing`].
+    pub fn from_bytes(
+        library: &Arc<Library>,
+        bytes: &[u8],
+        path: &Path,
+        options: &GraphOptions,
+    ) -> Result<Arc<Self>, ModelError> {
+        let settings = Settings::new(library, options)?;
+        let mut session = ptr::null_mut();
+        // SAFETY: environment and settings are alive, the bytes are read during the call only, `session` is a
+        // place for the result.
+        let status = unsafe {
+            call!(
+                library.api,
+                CreateSessionFromArray,
+                library.env.as_ptr(),
+                bytes.as_ptr().cast(),
+                bytes.len(),
+                settings.raw.as_ptr(),
+                &raw mut session
+            )
         };
+        let wrong = |found: String| wrong_model(path, found);
+        library.api.check(status, "loading a model").map_err(|error| wrong(error.to_string()))?;
+        Self::with_ports(library, made(session), path)
+    }
+
+    /// Reads the ports of a new session.
+    fn with_ports(
+        library: &Arc<Library>,
+        session: NonNull<sys::OrtSession>,
+        path: &Path,
+    ) -> Result<Arc<Self>, ModelError> {
+        let library = Arc::clone(library);
+        let mut graph = Self { library, session, inputs: Vec::new(), outputs: Vec::new(), path: path.into() };
         graph.inputs = graph.ports(Side::Input)?;
         graph.outputs = graph.ports(Side::Output)?;
         let most = graph.inputs.len().max(graph.outputs.len());
         if most > PORTS_MAX {
-            return Err(wrong(format!(
-                "a model with {most} inputs or outputs, at most {PORTS_MAX} are supported"
-            )));
+            let found = format!("a model with {most} inputs or outputs, at most {PORTS_MAX} are supported");
+            return Err(wrong_model(path, found));
         }
         Ok(Arc::new(graph))
     }
@@ -300,6 +331,13 @@ impl Drop for Graph {
         // SAFETY: made by `load`, released once; bindings hold the graph, so none is left.
         unsafe { call!(self.library.api, ReleaseSession, self.session.as_ptr()) };
     }
+}
+
+/// Description of a model file in errors.
+const EXPECTED: &str = "an ONNX model";
+
+fn wrong_model(path: &Path, found: String) -> ModelError {
+    ModelError::Wrong { path: path.into(), found, expected: EXPECTED.into() }
 }
 
 /// One of the two ends of a graph.
