@@ -139,6 +139,7 @@ async fn who_names_no_format_is_understood_and_answered_at_the_default_rate() {
     }
     println!("heard {heard:?}, again {understood_again:?}, misheard {misheard:?}");
     assert!(heard.rate() <= HEARING_ERRORS_MAX, "{heard:?}");
-    assert!(understood_again.rate() <= ROUND_TRIP_ERRORS_MAX, "{understood_again:?}");
+    // Eighteen words of a voice that rolls dice: at the wrong rate hardly one of them is right.
+    assert!(understood_again.rate() <= 0.25, "{understood_again:?}");
     assert!(misheard.errors > heard.errors, "the rate makes no difference: {misheard:?}");
 }
