@@ -24,7 +24,7 @@ use crate::edge::tasks::{llm, stt, tts};
 use crate::limits::{SHUTDOWN_MS_MAX, bytes_per_unit};
 use crate::profile::{Choice, Counts, Machine, Nice, Profile, ProfileError};
 use crate::rt::alloc::HeapCalls;
-use crate::rt::thread::{StageThread, ThreadSpec};
+use crate::rt::thread::{StageThread, ThreadSpec, set_nice};
 use crate::session::SessionConfig;
 use crate::stage::{SttStage, TtsStage, VadStage, WorkerSpec, spawn_worker};
 use crate::stage_models::{StageLoader, StageModels, StageModelsError};
@@ -108,11 +108,13 @@ pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
         profile,
         counts,
         loader: StageLoader::check(args, &profile.plan, &counts)?,
-        language_model: LanguageModelSettings::check(args, &counts)?,
+        language_model: LanguageModelSettings::check(args, &counts, &profile.plan.nice)?,
         speech_servers: SpeechServers::check(args)?,
     };
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.worker_threads(usize::from(counts.edge_threads)).thread_name("edge").enable_all();
+    let nice = profile.plan.nice.edge.value().into();
+    runtime.on_thread_start(move || set_nice("edge", nice));
     let runtime = runtime.build().map_err(system("edge runtime"))?;
     let result = start.run(&runtime);
     runtime.shutdown_timeout(Duration::from_secs(1));

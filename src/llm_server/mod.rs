@@ -25,6 +25,7 @@ use crate::config::DEFAULT_INSTRUCTIONS;
 use crate::limits::LLM_SLOTS_MAX;
 use crate::model::ModelError;
 use crate::model::llama::{Engine, EngineSettings, Weights};
+use crate::rt::thread::set_nice;
 
 /// Arguments of `antiphon llm`.
 #[derive(Clone, Debug, clap::Args)]
@@ -47,6 +48,9 @@ pub struct LlmArgs {
     /// Instructions that most conversations begin with. They are read once, for all callers.
     #[arg(long, value_name = "TEXT", default_value = DEFAULT_INSTRUCTIONS)]
     pub instructions: String,
+    /// Nice value of the process: stages that share the machine run before a higher one.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=19))]
+    pub nice: u16,
 }
 
 /// Errors that end the server of the built-in language model.
@@ -75,6 +79,8 @@ pub enum LlmServerError {
 /// # Errors
 /// Returns [`LlmServerError`]. Requests have been served only if it is [`LlmServerError::EngineGone`].
 pub fn run(args: &LlmArgs) -> Result<(), LlmServerError> {
+    // First, while this is the only thread: the others inherit the value.
+    set_nice("llm", args.nice.into());
     // An engine borrows its weights for as long as the process lives.
     let weights: &'static Weights = Box::leak(Box::new(Weights::load(&args.gguf)?));
     let threads = args.threads.unwrap_or_else(physical_cores);

@@ -22,6 +22,17 @@ pub struct StageThread {
     pub heap_calls: &'static HeapCalls,
 }
 
+/// Sets the nice value of the calling thread, called `thread` in the log, and of the threads that it starts. 0 leaves the
+/// value as it is. A value that the system refuses is logged and is no error.
+pub fn set_nice(thread: &str, nice: i32) {
+    // Linux keeps the nice value per thread; `None` names the calling one.
+    if nice != 0
+        && let Err(error) = rustix::process::setpriority_process(None, nice)
+    {
+        tracing::warn!(thread, nice, %error, "nice value not set");
+    }
+}
+
 /// Starts a thread and passes the counter of its heap calls to `body`. A nice value that the system refuses is logged
 /// and is no error.
 ///
@@ -35,12 +46,7 @@ where
     let ThreadSpec { name, nice } = spec;
     let heap_calls: &'static HeapCalls = Box::leak(Box::new(HeapCalls::new(name.clone())));
     let handle = std::thread::Builder::new().name(name).spawn(move || {
-        // Linux keeps the nice value per thread; `None` names the calling one.
-        if nice != 0
-            && let Err(error) = rustix::process::setpriority_process(None, nice)
-        {
-            tracing::warn!(thread = heap_calls.thread(), nice, %error, "nice value not set");
-        }
+        set_nice(heap_calls.thread(), nice);
         body(heap_calls);
     })?;
     Ok(StageThread { handle, heap_calls })

@@ -37,6 +37,7 @@ pub(crate) async fn start(slots: u16) -> LlmProcess {
         threads: Some(1),
         context: Some(1_024),
         instructions: None,
+        nice: 0,
     };
     LlmProcess::start(settings).await.expect("it starts")
 }
@@ -300,6 +301,7 @@ async fn a_file_that_is_no_model_is_named() {
             threads: Some(1),
             context: None,
             instructions: None,
+            nice: 0,
         };
         let error = LlmProcess::start(settings).await.expect_err("no model");
         assert!(matches!(error, LlmProcessError::Ended { .. }), "{error}");

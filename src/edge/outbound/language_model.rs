@@ -8,7 +8,7 @@ use super::llm::{ChatClient, ChatDelta, ChatEndpoint, ChatStream, ChatTimeouts};
 use super::llm_process::{LlmProcess, LlmProcessError, LlmProcessSettings};
 use crate::config::{ServeArgs, Stages};
 use crate::message::{Caller, ChatMessage, ChatRequest, FinishReason, TokenUsage, UserPart};
-use crate::profile::Counts;
+use crate::profile::{Counts, Nice};
 use crate::store::{Artefact, Cache, StoreError};
 
 /// Errors of the language model's setup.
@@ -111,7 +111,7 @@ impl LanguageModelSettings {
     ///
     /// # Errors
     /// Returns an error for an argument that is missing or not valid.
-    pub fn check(args: &ServeArgs, counts: &Counts) -> Result<Self, LanguageModelError> {
+    pub fn check(args: &ServeArgs, counts: &Counts, nice: &Nice) -> Result<Self, LanguageModelError> {
         let timeouts = timeouts(args)?;
         if let Some(url) = &args.llm_url {
             let key = key_from(args.llm_key_env.as_deref())?;
@@ -138,6 +138,7 @@ impl LanguageModelSettings {
             threads: Some(counts.llm_threads),
             context: Some(context),
             instructions: Some(args.instructions.clone()),
+            nice: nice.llm.value(),
         };
         Ok(Self::Child { settings, timeouts, context })
     }

@@ -58,6 +58,8 @@ pub struct LlmProcessSettings {
     pub context: Option<u32>,
     /// Instructions that most sessions begin with; `None`: the default of `antiphon llm`.
     pub instructions: Option<String>,
+    /// Nice value of the process, `0..=19`.
+    pub nice: u16,
 }
 
 /// Errors of the start of the process.
@@ -269,6 +271,7 @@ impl Running {
 fn command(settings: &LlmProcessSettings) -> Command {
     let mut command = Command::new(&settings.program);
     command.arg("llm").arg("--gguf").arg(&settings.gguf).arg("--slots").arg(settings.slots.to_string());
+    command.arg("--nice").arg(settings.nice.to_string());
     if let Some(threads) = settings.threads {
         command.arg("--threads").arg(threads.to_string());
     }
@@ -357,6 +360,7 @@ mod tests {
             threads: None,
             context: None,
             instructions: None,
+            nice: 0,
         };
         let missing =
             LlmProcess::start(settings("/nonexistent/antiphon")).await.expect_err("no such program");
