@@ -28,14 +28,6 @@ static RAN_AT: AtomicU64 = AtomicU64::new(0);
 struct Noting;
 
 impl Stage for Noting {
-    fn candidates_max(&self) -> usize {
-        1
-    }
-
-    fn rows_max(&self) -> usize {
-        1
-    }
-
     fn prepare(&mut self, _: &'static UnitSlab, _: UnitId, _: Moment, _: &mut Deadlines) -> Option<Urgency> {
         RAN_AT.store(clock::now().nanos(), Ordering::Release);
         None

@@ -28,10 +28,14 @@ pub use vad::VadStage;
 /// *Thread:* a worker of this stage. *Never:* blocks, locks, allocates, reads a clock.
 pub trait Stage: Send {
     /// Returns the most units that a worker compares before a call.
-    fn candidates_max(&self) -> usize;
+    fn candidates_max(&self) -> usize {
+        64
+    }
 
     /// Returns the most units of one call of the model, `1..=candidates_max`.
-    fn rows_max(&self) -> usize;
+    fn rows_max(&self) -> usize {
+        1
+    }
 
     /// Does everything for `unit` that needs no model: takes items, passes events on, sends what is ready. Returns the
     /// place in the order of the call that the unit needs next. `None`: the unit needs no call, or has no room for its

@@ -9,9 +9,6 @@ use crate::model::{ModelError, SttModel};
 use crate::rt::alloc::foreign;
 use crate::unit::{Stamp, SttPort, SttWork, Unit, UnitCounters, UnitSlab, UnitStatus, push_transcript};
 
-/// Units that a worker compares before each call of the model.
-const CANDIDATES_MAX: usize = 64;
-
 /// The STT stage.
 pub struct SttStage {
     model: Box<dyn SttModel>,
@@ -50,14 +47,6 @@ fn collect(unit: &UnitStatus, port: &mut SttPort, now: Moment) -> Option<Urgency
 }
 
 impl Stage for SttStage {
-    fn candidates_max(&self) -> usize {
-        CANDIDATES_MAX
-    }
-
-    fn rows_max(&self) -> usize {
-        1
-    }
-
     fn prepare(
         &mut self,
         slab: &'static UnitSlab,

@@ -15,9 +15,6 @@ use crate::model::{ModelError, SpeechSource, TtsModel};
 use crate::rt::alloc::foreign;
 use crate::unit::{Stamp, TtsPort, TtsProgress, Unit, UnitCounters, UnitSlab, UnitStatus, resample};
 
-/// Units that a worker compares before each call of the model.
-const CANDIDATES_MAX: usize = 64;
-
 /// The TTS stage.
 pub struct TtsStage {
     model: Box<dyn TtsModel>,
@@ -76,14 +73,6 @@ impl TtsStage {
 }
 
 impl Stage for TtsStage {
-    fn candidates_max(&self) -> usize {
-        CANDIDATES_MAX
-    }
-
-    fn rows_max(&self) -> usize {
-        1
-    }
-
     fn prepare(
         &mut self,
         slab: &'static UnitSlab,
