@@ -144,7 +144,7 @@ impl Start<'_> {
         let files = loader.fetch()?;
         Resampler::prepare();
         let models = loader.load(&files)?;
-        if let Some(reason) = &models.voice_is_whole {
+        if let Some(reason) = &models.whole_because {
             tracing::warn!(%reason, "the voice is run whole: first sounds come late");
         }
         let units = usize::from(args.units.unwrap_or(counts.units));

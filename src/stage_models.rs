@@ -52,7 +52,7 @@ pub struct StageModels {
     /// Rate of the voice; with a server's voice, the rate that is asked for.
     pub voice_rate: SampleRate,
     /// Reason why the voice is run whole, if it is.
-    pub voice_is_whole: Option<String>,
+    pub whole_because: Option<String>,
 }
 
 impl std::fmt::Debug for StageModels {
@@ -166,7 +166,7 @@ impl<'a> StageLoader<'a> {
             tts: (0..tts_workers).map(|_| Box::new(FakeTts) as Box<dyn TtsModel>).collect(),
             turn: None,
             voice_rate: SampleRate::HZ_24K,
-            voice_is_whole: None,
+            whole_because: None,
         }
     }
 
@@ -179,7 +179,7 @@ impl<'a> StageLoader<'a> {
             None => moonshine(&library, files, &options, counts.stt_workers)?,
         };
         let voices = match args.tts_url {
-            Some(_) => Voices { models: Vec::new(), rate: SampleRate::HZ_24K, whole: None },
+            Some(_) => Voices { models: Vec::new(), rate: SampleRate::HZ_24K, whole_because: None },
             None => piper(&library, files, &options, phonemizers)?,
         };
         Ok(StageModels {
@@ -188,7 +188,7 @@ impl<'a> StageLoader<'a> {
             tts: voices.models,
             turn: Some(Box::new(SmartTurn::load(&library, &files.smart_turn, &options)?)),
             voice_rate: voices.rate,
-            voice_is_whole: voices.whole,
+            whole_because: voices.whole_because,
         })
     }
 }
@@ -245,7 +245,7 @@ struct Voices {
     models: Vec<Box<dyn TtsModel>>,
     rate: SampleRate,
     /// Reason why the voice is run whole, if it is.
-    whole: Option<String>,
+    whole_because: Option<String>,
 }
 
 /// Loads one instance of the voice for each of `phonemizers`.
@@ -258,10 +258,10 @@ fn piper(
     let mut phonemizers = phonemizers.into_iter();
     let first = phonemizers.next().expect("counts are never zero");
     let first = Piper::load(library, &files.piper_voice, &files.piper_config, options, first)?;
-    let (rate, whole) = (first.rate(), first.whole_because().map(str::to_owned));
+    let (rate, whole_because) = (first.rate(), first.whole_because().map(str::to_owned));
     let others = phonemizers.map(|phonemizer| first.share(phonemizer)).collect::<Result<Vec<_>, _>>()?;
     let models = boxed(first, others, |model| Box::new(model) as Box<dyn TtsModel>);
-    Ok(Voices { models, rate, whole })
+    Ok(Voices { models, rate, whole_because })
 }
 
 fn phonemizers(kind: Phonemizer, workers: u16) -> Result<Vec<Box<dyn Phonemize>>, StageModelsError> {

@@ -91,9 +91,8 @@ impl Graph {
         if !path.is_file() {
             return Err(ModelError::Missing { path: path.into(), expected: EXPECTED.into() });
         }
-        let wrong = |found: String| wrong_model(path, found);
         let c_path = CString::new(path.as_os_str().as_encoded_bytes())
-            .map_err(|_| wrong("a path with a zero byte".into()))?;
+            .map_err(|_| wrong_model(path, "a path with a zero byte".into()))?;
         let settings = Settings::new(library, options)?;
         let mut session = ptr::null_mut();
         // SAFETY: environment and settings are alive, the path ends with a zero byte, `session` is a place
@@ -108,8 +107,7 @@ impl Graph {
                 &raw mut session
             )
         };
-        library.api.check(status, "loading a model").map_err(|error| wrong(error.to_string()))?;
-        Self::with_ports(library, made(session), path)
+        Self::opened(library, status, session, path)
     }
 
     /// Loads a model from the bytes of a file. `path` names the origin of the bytes in errors.
@@ -137,18 +135,19 @@ impl Graph {
                 &raw mut session
             )
         };
-        let wrong = |found: String| wrong_model(path, found);
-        library.api.check(status, "loading a model").map_err(|error| wrong(error.to_string()))?;
-        Self::with_ports(library, made(session), path)
+        Self::opened(library, status, session, path)
     }
 
-    /// Reads the ports of a new session.
-    fn with_ports(
+    /// Checks the outcome of making a session, and reads the ports of the session.
+    fn opened(
         library: &Arc<Library>,
-        session: NonNull<sys::OrtSession>,
+        status: sys::OrtStatusPtr,
+        session: *mut sys::OrtSession,
         path: &Path,
     ) -> Result<Arc<Self>, ModelError> {
-        let library = Arc::clone(library);
+        let checked = library.api.check(status, "loading a model");
+        checked.map_err(|error| wrong_model(path, error.to_string()))?;
+        let (library, session) = (Arc::clone(library), made(session));
         let mut graph = Self { library, session, inputs: Vec::new(), outputs: Vec::new(), path: path.into() };
         graph.inputs = graph.ports(Side::Input)?;
         graph.outputs = graph.ports(Side::Output)?;

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::ort::{GraphOptions, Library, Tensor, Terminate, Value, length_of};
-use super::{ModelError, Speech, SpeechSource, TtsModel};
+use super::{ModelError, Speech, TtsModel};
 use crate::audio::SampleRate;
 use crate::limits::PIECE_SAMPLES_MAX;
 use crate::text::Phonemize;
@@ -63,22 +63,6 @@ impl Piper {
         phonemizer: Box<dyn Phonemize>,
     ) -> Result<Self, ModelError> {
         Self::on(Arc::new(VoiceGraphs::load(library, model, description, options)?), phonemizer)
-    }
-
-    /// Loads the voice as [`Piper::load`] does, to be run whole, as a voice is whose file cannot be cut. For comparisons.
-    ///
-    /// # Errors
-    /// As [`Piper::load`].
-    pub fn load_whole(
-        library: &Arc<Library>,
-        model: &Path,
-        description: &Path,
-        options: &GraphOptions,
-        phonemizer: Box<dyn Phonemize>,
-    ) -> Result<Self, ModelError> {
-        let reason = "so it was asked for".to_owned();
-        let weights = VoiceGraphs::load_whole(library, model, description, options, reason)?;
-        Self::on(Arc::new(weights), phonemizer)
     }
 
     /// Creates another instance for another worker, with the same weights and its own buffers and phonemizer.
@@ -137,14 +121,9 @@ impl Piper {
         Ok(piper)
     }
 
-    /// Runs the encoder on the next sentence of the clause, and keeps what it makes. Returns false if nothing that sounds
-    /// is left. A sentence that takes more than the room is spoken faster, and so is the rest: a hurried word is better
-    /// than a missing one.
-    fn encode(&mut self, stale: &dyn Fn() -> bool, speech: &mut Speech) -> Result<bool, ModelError> {
-        speech.drop_made();
-        if !self.skip_silence(speech) {
-            return Ok(false);
-        }
+    /// Runs the encoder on the next sentence of the clause, and keeps what it makes. A sentence that takes more than the
+    /// room is spoken faster, and so is the rest: a hurried word is better than a missing one.
+    fn encode(&mut self, stale: &dyn Fn() -> bool, speech: &mut Speech) -> Result<(), ModelError> {
         let (piece, _) = pieces::split(&speech.text, PIECE_PHONEMES_MAX);
         let (bytes, room) = (piece.len(), speech.made.capacity());
         let mut made = self.run(piece, speech.stretch, stale)?.len();
@@ -161,18 +140,17 @@ impl Piper {
         }
         speech.made.extend_from_slice(self.made()?);
         speech.text.drain(..bytes);
-        Ok(true)
+        self.skip_silence(speech);
+        Ok(())
     }
 
-    /// Drops pieces without a sound from the front of the clause's phonemes. Returns false if nothing else is left.
-    fn skip_silence(&self, speech: &mut Speech) -> bool {
+    /// Drops pieces without a sound from the front of the clause's phonemes. What is left, if anything, begins with a piece
+    /// that sounds.
+    fn skip_silence(&self, speech: &mut Speech) {
         loop {
             let (piece, _) = pieces::split(&speech.text, PIECE_PHONEMES_MAX);
-            if piece.is_empty() {
-                return false;
-            }
-            if piece.chars().any(|phoneme| self.weights.voice.is_sound(phoneme)) {
-                return true;
+            if piece.is_empty() || piece.chars().any(|phoneme| self.weights.voice.is_sound(phoneme)) {
+                return;
             }
             let bytes = piece.len();
             speech.text.drain(..bytes);
@@ -237,12 +215,12 @@ impl TtsModel for Piper {
         speech: &mut Speech,
     ) -> Result<(), ModelError> {
         speech.rate = self.rate();
-        speech.source = SpeechSource::Model;
         speech.stretch = self.weights.voice.length_scale / speed.clamp(SPEED_MIN, SPEED_MAX);
         self.phonemes.clear();
         self.phonemizer.phonemes(&speech.text, &mut self.phonemes);
         speech.text.clear();
         speech.text.push_str(&self.phonemes);
+        self.skip_silence(speech);
         Ok(())
     }
 
@@ -253,8 +231,11 @@ impl TtsModel for Piper {
         sink: &mut dyn FnMut(&[f32]),
     ) -> Result<bool, ModelError> {
         let weights = Arc::clone(&self.weights);
-        if speech.made.is_empty() && !self.encode(stale, speech)? {
-            return Ok(false);
+        if speech.made.is_empty() {
+            if speech.text.is_empty() {
+                return Ok(false);
+            }
+            self.encode(stale, speech)?;
         }
         let samples = match &weights.decoder {
             Ok(decoder) => {
@@ -275,7 +256,7 @@ impl TtsModel for Piper {
             speech.drop_made();
         }
         self.output = [None];
-        Ok(!speech.made.is_empty() || self.skip_silence(speech))
+        Ok(!speech.made.is_empty() || !speech.text.is_empty())
     }
 }
 

@@ -58,34 +58,16 @@ impl VoiceGraphs {
         description: &Path,
         options: &GraphOptions,
     ) -> Result<Self, ModelError> {
-        match Self::cut(library, model, options) {
-            Ok((encoder, decoder)) => Ok(Self::new(encoder, Ok(decoder), VoiceConfig::load(description)?)),
-            Err(reason) => Self::load_whole(library, model, description, options, reason),
-        }
-    }
-
-    /// Loads the voice to be run whole, because of `reason`.
-    ///
-    /// # Errors
-    /// As [`VoiceGraphs::load`].
-    pub(super) fn load_whole(
-        library: &Arc<Library>,
-        model: &Path,
-        description: &Path,
-        options: &GraphOptions,
-        reason: String,
-    ) -> Result<Self, ModelError> {
         let voice = VoiceConfig::load(description)?;
-        let whole = load(library, model, options, &inputs(), &[samples()])?;
-        Ok(Self::new(whole, Err(reason), voice))
-    }
-
-    fn new(encoder: Arc<Graph>, decoder: Result<VoiceDecoder, String>, voice: VoiceConfig) -> Self {
-        let mut inputs = [VoiceInput::Numbers; 3];
+        let (encoder, decoder) = match Self::cut(library, model, options) {
+            Ok((encoder, decoder)) => (encoder, Ok(decoder)),
+            Err(reason) => (load(library, model, options, &inputs(), &[samples()])?, Err(reason)),
+        };
+        let mut meanings = [VoiceInput::Numbers; 3];
         for (name, input) in INPUTS {
-            inputs[index_of(encoder.inputs(), name)] = input;
+            meanings[index_of(encoder.inputs(), name)] = input;
         }
-        Self { encoder, decoder, voice, inputs }
+        Ok(Self { encoder, decoder, voice, inputs: meanings })
     }
 
     /// Loads the two networks of the file `model`.
